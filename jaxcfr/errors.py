@@ -1,0 +1,71 @@
+"""Every exception that jaxcfr raises on purpose.
+
+All of them derive from `JaxCFRError`, so one `except` clause catches whatever
+is wrong with a game, a file, an option or a strategy.
+"""
+
+from __future__ import annotations
+
+
+class JaxCFRError(Exception):
+    """Base class of all errors raised by jaxcfr."""
+
+
+class GameError(JaxCFRError):
+    """The rules of a game are broken; the message names the path that shows it."""
+
+
+class RecallError(GameError):
+    """A player forgets what it knew or did (imperfect recall or absent-mindedness)."""
+
+
+class ChanceNotEnumerableError(GameError):
+    """Chance can only be sampled, but the caller needs every outcome with its probability."""
+
+
+class GameTooLargeError(GameError):
+    """A game has more histories than `max_nodes` allows."""
+
+
+class GameLookupError(JaxCFRError):
+    """No game has this name, or the game has no such option."""
+
+
+class GameFileError(JaxCFRError):
+    """A game file cannot be read; the message names the file and the line."""
+
+
+class StrategyError(JaxCFRError):
+    """A strategy does not fit the tree, or is not a probability distribution."""
+
+
+class SolverError(JaxCFRError):
+    """`solve` was asked for something it cannot do."""
+
+
+class HorizonError(SolverError):
+    """A run would go past the last iteration a hyperparameter schedule is defined for."""
+
+
+class NotTwoPlayerConstantSumError(JaxCFRError):
+    """The quantity is only defined for two-player constant-sum games."""
+
+
+class AnalyticsError(JaxCFRError):
+    """An exact quantity came out impossible (for example a negative gain)."""
+
+
+class ProfileError(JaxCFRError):
+    """A profile does not fit a game, or lacks an information set."""
+
+
+class ProfileFileError(ProfileError):
+    """A profile file is truncated, foreign, or of an unknown version."""
+
+
+class MissingExtraError(JaxCFRError):
+    """An optional dependency is needed; the message says which extra installs it."""
+
+
+class OptionError(JaxCFRError):
+    """An option or argument has a value that makes no sense."""

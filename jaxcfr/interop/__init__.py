@@ -1,0 +1,9 @@
+"""Other people's games in, our strategies out.
+
+Nothing heavy is imported here: a module that needs an optional package
+imports it inside the function that uses it.
+"""
+
+from jaxcfr.interop.gambit import EfgGame, EfgInfoset, format_efg, parse_efg, read_efg, write_efg
+
+__all__ = ["EfgGame", "EfgInfoset", "format_efg", "parse_efg", "read_efg", "write_efg"]

@@ -31,6 +31,8 @@ class Game(Protocol):
     player knew or did must show in its later information-set keys.
     """
 
+    __slots__ = ()  # subclasses that declare slots stay free of a per-history dictionary
+
     num_players: int
 
     def is_terminal(self) -> bool:

@@ -1,0 +1,481 @@
+"""Checking the rules of a game: `validate_game` walks it and reports the first rule of `Game` that it breaks."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxcfr.errors import GameError, OptionError, RecallError
+from jaxcfr.games.base import Game, action_label, format_path, game_name
+
+_REQUIRED = (
+    "is_terminal",
+    "is_chance",
+    "player_to_act",
+    "legal_actions",
+    "step",
+    "terminal_returns",
+    "infoset_key",
+)
+_SAMPLES = 3
+_SHOWN_ACTIONS = 20
+_PROBABILITY_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """What `validate_game` walked, all of it in order.
+
+    Attributes:
+        name: the game's name.
+        num_players: number of players.
+        histories: histories walked, terminal ones and the root included.
+        terminals: terminal histories walked.
+        infosets: information sets met, one number per player.
+        depth: moves of the longest play walked, chance included.
+        recall: whether every player recalls all it knew and did.
+        complete: whether every history was walked: False where `max_histories` ended the walk, or where chance can
+            only be sampled.
+    """
+
+    name: str
+    num_players: int
+    histories: int
+    terminals: int
+    infosets: tuple[int, ...]
+    depth: int
+    recall: bool
+    complete: bool
+
+
+class _Path:
+    """The moves that lead to a history, last one first; histories share their beginnings."""
+
+    __slots__ = ("action", "before", "depth")
+
+    def __init__(self, before: _Path | None, action: Any) -> None:
+        self.before = before
+        self.action = action
+        self.depth: int = before.depth + 1 if before is not None else 1
+
+
+def _text(path: _Path | None) -> str:
+    """The path as it appears in messages; long ones show their last moves."""
+    actions: list[Any] = []
+    node = path
+    while node is not None and len(actions) < _SHOWN_ACTIONS:
+        actions.append(node.action)
+        node = node.before
+    shown = format_path(actions[::-1])
+    return shown if node is None else f"({node.depth} moves) > {shown}"
+
+
+class _Facts(NamedTuple):
+    """What a history says about itself; asked twice, it must say the same."""
+
+    kind: str
+    player: int = -1
+    key: Any = None
+    actions: tuple[Any, ...] = ()
+    labels: tuple[str, ...] = ()
+    chance: tuple[tuple[Any, Any], ...] | None = None
+    payoffs: tuple[float, ...] = ()
+
+
+class _Infoset:
+    """An information set as it was first met."""
+
+    __slots__ = ("actions", "labels", "parent", "path")
+
+    def __init__(self, facts: _Facts, parent: int, path: _Path | None) -> None:
+        self.actions = facts.actions
+        self.labels = facts.labels
+        self.parent = parent
+        self.path = path
+
+
+def validate_game(
+    game: Game,
+    max_histories: int = 1_000_000,
+    *,
+    max_depth: int = 10_000,
+    require_recall: bool = True,
+    seed: int = 0,
+) -> ValidationReport:
+    """Walk a game and check every rule of the `Game` protocol.
+
+    Checked are: the methods and `num_players`; that each history is exactly one of terminal, chance and decision;
+    players, actions and outcomes of chance (sequences of distinct hashable values, never empty); probabilities
+    (finite, not negative, summing to 1: exactly for fractions, within 1e-9 for floats); payoffs (one finite number
+    per player); that all histories of an information set have the same actions in the same order, with the same
+    labels; that `step` returns a new history and changes none; that players recall all they knew and did; and that
+    plays end.
+
+    Where chance can only be sampled (`chance_outcomes()` is None), a few outcomes are sampled and walked, and the
+    report is not `complete`.
+
+    Args:
+        game: the root.
+        max_histories: the walk ends after this many histories, with a report that is not `complete`.
+        max_depth: a play of more moves than this is taken to be infinite, which is an error.
+        require_recall: whether imperfect recall is an error; if not, the report tells.
+        seed: seed of the sampled outcomes.
+
+    Returns:
+        What was walked.
+
+    Raises:
+        GameError: the first broken rule, with the path of actions that leads to it.
+        RecallError: a player forgets what it knew or did.
+        OptionError: `max_histories` or `max_depth` is not a positive integer.
+    """
+    for option, value in (("max_histories", max_histories), ("max_depth", max_depth)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise OptionError(f"validate_game: {option}={value!r} is not allowed; it is an integer, 1 or more")
+    return _Walk(game, max_histories, max_depth, require_recall, seed).run()
+
+
+class _Walk:
+    """One walk over the game, depth first and without recursion."""
+
+    def __init__(self, game: Any, max_histories: int, max_depth: int, require_recall: bool, seed: int) -> None:
+        self.root = game
+        self.name = game_name(game)
+        self.max_histories = max_histories
+        self.max_depth = max_depth
+        self.require_recall = require_recall
+        self.rng = np.random.default_rng(seed)
+        self.known_types: set[type] = set()
+        self.infosets: list[dict[Any, _Infoset]] = []
+        # A player's sequences (key of its information set, action, sequence before) are numbered, 0 is the empty one;
+        # steps[player][number] gives them back. Recall means that all of an information set has the same one.
+        self.sequences: list[dict[tuple[Any, Any, int], int]] = []
+        self.steps: list[list[tuple[Any, Any, int]]] = []
+        self.recall = True
+
+    def error(self, path: _Path | None, problem: str) -> GameError:
+        """A broken rule at `path`."""
+        return GameError(f"{self.name}: at {_text(path)}: {problem}")
+
+    def call(self, path: _Path | None, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """`function(*arguments)`, with whatever it raises turned into a `GameError` that names the path."""
+        try:
+            return function(*arguments)
+        except Exception as error:
+            raise self.error(path, f"{what} raised {type(error).__name__}: {error}") from error
+
+    def run(self) -> ValidationReport:
+        """Walk and report."""
+        root = self.root
+        self.check_methods(root, None)
+        n = root.num_players
+        self.infosets = [{} for _ in range(n)]
+        self.sequences = [{} for _ in range(n)]
+        self.steps = [[(None, None, -1)] for _ in range(n)]
+        histories = terminals = depth = 0
+        complete = True
+        # An entry: history, path, each player's last sequence, and what the history said when it was made.
+        stack: list[tuple[Any, _Path | None, tuple[int, ...], _Facts]] = [
+            (root, None, (0,) * n, self.observe(root, None))
+        ]
+        while stack:
+            if histories >= self.max_histories:
+                complete = False
+                break
+            state, path, last, said = stack.pop()
+            facts = self.observe(state, path)
+            if facts != said:
+                raise self.error(path, f"the history changed while others were walked: {_difference(said, facts)}")
+            histories += 1
+            depth = max(depth, path.depth if path is not None else 0)
+            if facts.kind == "terminal":
+                terminals += 1
+                continue
+            if facts.kind == "chance":
+                if facts.chance is None:
+                    complete = False
+                    moves = self.sample(state, path)
+                else:
+                    moves = [outcome for outcome, _ in facts.chance]
+                for move in moves:
+                    self.label(state, path, move)
+            else:
+                self.check_others(state, path, facts.player)
+                self.enter(facts, path, last)
+                moves = list(facts.actions)
+            if depth >= self.max_depth:
+                raise self.error(path, f"the play goes on after {self.max_depth} moves; the game may never end")
+            children = []
+            for move in moves:
+                child_path = _Path(path, move)
+                child = self.call(path, f"step({move!r})", state.step, move)
+                if child is None:
+                    raise self.error(path, f"step({move!r}) returned None instead of the next history")
+                if child is state:
+                    raise self.error(
+                        path, f"step({move!r}) returned the same object; it has to leave it and return a new one"
+                    )
+                self.check_methods(child, child_path)
+                after = last
+                if facts.kind == "decision":
+                    p = facts.player
+                    sequence = self.sequence(p, facts.key, move, last[p])
+                    after = (*last[:p], sequence, *last[p + 1 :])
+                children.append((child, child_path, after, self.observe(child, child_path)))
+            again = self.observe(state, path)
+            if again != facts:
+                raise self.error(path, f"step changed the history it was called on: {_difference(facts, again)}")
+            stack.extend(reversed(children))
+        return ValidationReport(
+            name=self.name,
+            num_players=n,
+            histories=histories,
+            terminals=terminals,
+            infosets=tuple(len(infosets) for infosets in self.infosets),
+            depth=depth,
+            recall=self.recall,
+            complete=complete,
+        )
+
+    def check_methods(self, state: Any, path: _Path | None) -> None:
+        """The methods of a history's class, and `num_players`."""
+        cls = type(state)
+        if cls not in self.known_types:
+            for method in _REQUIRED:
+                found = getattr(cls, method, None) or getattr(state, method, None)
+                # A method that a subclass of `Game` leaves out is inherited from the protocol and does nothing.
+                if found is None or found is getattr(Game, method):
+                    raise self.error(path, f"{cls.__name__} has no method {method}")
+                if not callable(found):
+                    raise self.error(path, f"{method} of {cls.__name__} is not a method but {found!r}")
+            self.known_types.add(cls)
+        n = getattr(state, "num_players", None)
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise self.error(path, f"num_players is {n!r}, not a positive integer")
+        if n != self.root.num_players:
+            raise self.error(path, f"num_players is {n}, but {self.root.num_players} at the root")
+
+    def observe(self, state: Any, path: _Path | None) -> _Facts:
+        """Everything a history says about itself, checked."""
+        kinds = []
+        for method in ("is_terminal", "is_chance"):
+            value = self.call(path, f"{method}()", getattr(state, method))
+            if not isinstance(value, (bool, np.bool_)):
+                raise self.error(path, f"{method}() returned {value!r} instead of True or False")
+            kinds.append(bool(value))
+        terminal, chance = kinds
+        if terminal and chance:
+            raise self.error(path, "the history is terminal and chance at once")
+        if terminal:
+            return _Facts("terminal", payoffs=self.payoffs(state, path))
+        if chance:
+            return _Facts("chance", chance=self.chance(state, path))
+        player = self.call(path, "player_to_act()", state.player_to_act)
+        n = self.root.num_players
+        if isinstance(player, bool) or not isinstance(player, (int, np.integer)) or not 0 <= player < n:
+            raise self.error(
+                path,
+                f"player_to_act() returned {player!r}, not a player from 0 to {n - 1} "
+                f"(and the history is neither terminal nor chance)",
+            )
+        player = int(player)
+        actions = self.distinct(path, "legal_actions()", self.call(path, "legal_actions()", state.legal_actions))
+        key = self.call(path, f"infoset_key({player})", state.infoset_key, player)
+        self.check_hash(path, f"infoset_key({player})", key)
+        labels = tuple(self.label(state, path, action) for action in actions)
+        return _Facts("decision", player, key, actions, labels)
+
+    def check_hash(self, path: _Path | None, what: str, value: Any) -> None:
+        """Whether a value can be hashed, and equals itself."""
+        try:
+            hash(value)
+        except TypeError as error:
+            raise self.error(path, f"{what} has the unhashable value {value!r}") from error
+        if value != value:
+            raise self.error(path, f"{what} has the value {value!r}, which does not equal itself")
+
+    def distinct(self, path: _Path | None, what: str, values: Any) -> tuple[Any, ...]:
+        """The values of a sequence, which have to be hashable, distinct and at least one."""
+        if not isinstance(values, (Sequence, np.ndarray)):
+            raise self.error(path, f"{what} returned {values!r}, not a sequence with an order")
+        checked = tuple(values)
+        if not checked:
+            raise self.error(path, f"{what} is empty")
+        for value in checked:
+            self.check_hash(path, what, value)
+        if len(set(checked)) < len(checked):
+            twice = next(value for value in checked if checked.count(value) > 1)
+            raise self.error(path, f"{what} has {twice!r} more than once: {list(checked)!r}")
+        return checked
+
+    def chance(self, state: Any, path: _Path | None) -> tuple[tuple[Any, Any], ...] | None:
+        """The outcomes of chance and their probabilities, or None where they can only be sampled."""
+        method = getattr(state, "chance_outcomes", None)
+        if method is None or getattr(type(state), "chance_outcomes", None) is Game.chance_outcomes:
+            raise self.error(path, f"the history is chance, but {type(state).__name__} has no method chance_outcomes")
+        outcomes = self.call(path, "chance_outcomes()", method)
+        if outcomes is None:
+            return None
+        if not isinstance(outcomes, (Sequence, np.ndarray)):
+            raise self.error(path, f"chance_outcomes() returned {outcomes!r}, not a sequence")
+        pairs = []
+        for pair in outcomes:
+            if not isinstance(pair, (Sequence, np.ndarray)) or isinstance(pair, str) or len(pair) != 2:
+                raise self.error(path, f"chance_outcomes() has {pair!r}, not a pair (outcome, probability)")
+            pairs.append((pair[0], pair[1]))
+        self.distinct(path, "chance_outcomes()", [outcome for outcome, _ in pairs])
+        exact = True
+        for outcome, probability in pairs:
+            value = self.number(path, f"the probability of outcome {outcome!r}", probability)
+            if value < 0:
+                raise self.error(path, f"outcome {outcome!r} has the negative probability {probability!s}")
+            exact = exact and isinstance(probability, (Fraction, int))
+        if exact:
+            total: Any = sum((Fraction(probability) for _, probability in pairs), Fraction(0))
+            wrong = total != 1
+        else:
+            total = math.fsum(float(probability) for _, probability in pairs)
+            wrong = abs(total - 1.0) > _PROBABILITY_TOLERANCE
+        if wrong:
+            raise self.error(path, f"the probabilities of chance sum to {total!s}, not to 1")
+        return tuple(pairs)
+
+    def sample(self, state: Any, path: _Path | None) -> list[Any]:
+        """A few distinct outcomes where chance can only be sampled."""
+        method = getattr(state, "sample_chance", None)
+        if method is None:
+            raise self.error(path, "chance_outcomes() is None, so the game has to define sample_chance(rng)")
+        drawn = []
+        for _ in range(_SAMPLES):
+            outcome = self.call(path, "sample_chance(rng)", method, self.rng)
+            self.check_hash(path, "sample_chance(rng)", outcome)
+            drawn.append(outcome)
+        return list(dict.fromkeys(drawn))
+
+    def number(self, path: _Path | None, what: str, value: Any) -> float:
+        """A finite real number."""
+        if isinstance(value, (bool, np.bool_, str, bytes)) or (
+            isinstance(value, numbers.Number) and not isinstance(value, numbers.Real)
+        ):
+            raise self.error(path, f"{what} is {value!r}, not a number")
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise self.error(path, f"{what} is {value!r}, not a number") from error
+        if not math.isfinite(number):
+            raise self.error(path, f"{what} is {number}, not finite")
+        return number
+
+    def payoffs(self, state: Any, path: _Path | None) -> tuple[float, ...]:
+        """The payoffs of a terminal history."""
+        returned = self.call(path, "terminal_returns()", state.terminal_returns)
+        try:
+            payoffs = tuple(returned)
+        except TypeError as error:
+            raise self.error(
+                path, f"terminal_returns() returned {returned!r}, not a sequence with one payoff per player"
+            ) from error
+        n = self.root.num_players
+        if isinstance(returned, (str, dict, set, frozenset)) or len(payoffs) != n:
+            raise self.error(path, f"terminal_returns() returned {returned!r}, not one payoff for each of {n} players")
+        return tuple(self.number(path, f"the payoff of player {p}", payoff) for p, payoff in enumerate(payoffs))
+
+    def label(self, state: Any, path: _Path | None, action: Any) -> str:
+        """The label of an action."""
+        label: str = self.call(path, f"action_label({action!r})", action_label, state, action)
+        return label
+
+    def check_others(self, state: Any, path: _Path | None, actor: int) -> None:
+        """The keys of those who do not act: hashable, or a `GameError` where the game cannot tell."""
+        for player in range(self.root.num_players):
+            if player == actor:
+                continue
+            try:
+                key = state.infoset_key(player)
+            except GameError:
+                continue
+            except Exception as error:
+                raise self.error(
+                    path,
+                    f"infoset_key({player}) raised {type(error).__name__}: {error} (player {actor} acts here; a game "
+                    f"that cannot tell what player {player} knows raises GameError)",
+                ) from error
+            self.check_hash(path, f"infoset_key({player})", key)
+
+    def enter(self, facts: _Facts, path: _Path | None, last: tuple[int, ...]) -> None:
+        """Compare a decision history with its information set."""
+        player, key = facts.player, facts.key
+        infoset = self.infosets[player].setdefault(key, _Infoset(facts, last[player], path))
+        where = f"information set {key!r} of player {player}"
+        if infoset.actions != facts.actions:
+            how = "in another order " if set(infoset.actions) == set(facts.actions) else ""
+            raise self.error(
+                path,
+                f"{where} has the legal actions {list(facts.actions)!r} here, but {how}{list(infoset.actions)!r} at "
+                f"{_text(infoset.path)}",
+            )
+        if infoset.labels != facts.labels:
+            raise self.error(
+                path,
+                f"{where} has the action labels {list(facts.labels)!r} here, but {list(infoset.labels)!r} at "
+                f"{_text(infoset.path)}",
+            )
+        if infoset.parent == last[player]:
+            return
+        self.recall = False
+        if not self.require_recall:
+            return
+        # Absent-minded: the information set is one of those that this very play went through.
+        sequence = last[player]
+        while sequence > 0:
+            passed, _, sequence = self.steps[player][sequence]
+            if passed == key:
+                raise RecallError(
+                    f"{self.name}: at {_text(path)}: {where} is met a second time in one play (absent-mindedness): the "
+                    f"player cannot tell whether it has moved already"
+                )
+        raise RecallError(
+            f"{self.name}: at {_text(path)}: player {player} forgets what it knew or did: {where} is reached here "
+            f"after {self.own_moves(player, last[player])}, but at {_text(infoset.path)} "
+            f"after {self.own_moves(player, infoset.parent)}"
+        )
+
+    def sequence(self, player: int, key: Any, action: Any, before: int) -> int:
+        """The number of a player's sequence."""
+        step = (key, action, before)
+        found = self.sequences[player].get(step)
+        if found is None:
+            found = self.sequences[player][step] = len(self.steps[player])
+            self.steps[player].append(step)
+        return found
+
+    def own_moves(self, player: int, sequence: int) -> str:
+        """The player's last own move, in words."""
+        if sequence == 0:
+            return "no move of its own"
+        key, action, _ = self.steps[player][sequence]
+        return f"action {action!r} at {key!r}"
+
+
+def _difference(before: _Facts, after: _Facts) -> str:
+    """How two answers of one history differ."""
+    names = {
+        "kind": "its kind",
+        "player": "player_to_act()",
+        "key": "infoset_key()",
+        "actions": "legal_actions()",
+        "labels": "the action labels",
+        "chance": "chance_outcomes()",
+        "payoffs": "terminal_returns()",
+    }
+    for field, name in names.items():
+        old, new = getattr(before, field), getattr(after, field)
+        if old != new:
+            return f"{name} was {old!r} and is now {new!r}"
+    return "its answers differ"

@@ -1,0 +1,304 @@
+"""Exact analytics: expected payoffs, best responses, NashConv, exploitability, counterfactual values.
+
+All are computed from whole trees, in the tree's own dtype, jitted; for any
+number of players and general-sum payoffs. All quantities are in units of
+payoff (chips).
+
+What NashConv means: it is 0 exactly at a Nash equilibrium, in every game. In
+two-player zero-sum games CFR's average strategy approaches one, and
+`nash_conv / 2` is the exploitability. With more players, or general-sum
+payoffs, CFR promises only that the *joint* empirical play approaches a coarse
+correlated equilibrium, whose gap is `cce_gap`; the average strategies are then
+not in general a Nash equilibrium, and their NashConv may stay above 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxcfr.concrete import is_concrete
+from jaxcfr.errors import AnalyticsError, NotTwoPlayerConstantSumError, OptionError, SolverError
+from jaxcfr.solve import SolverState
+from jaxcfr.tree.game_tree import GameTree, Strategy
+from jaxcfr.tree.treeplex import Treeplex
+
+GAIN_TOLERANCE = 1e3
+"""Gains may be negative by this many units of rounding, relative to the largest payoff; below that it is an error."""
+
+
+class BestResponse(NamedTuple):
+    """A best response.
+
+    Attributes:
+      value: the player's payoff, a scalar.
+      strategy: `[L_p]`, one action per information set, maximal at every one of them, reached or not.
+    """
+
+    value: Array
+    strategy: Array
+
+
+class CounterfactualValues(NamedTuple):
+    """Counterfactual values of a player: weighted by everyone else's reach, chance included.
+
+    Attributes:
+      actions: `[L_p]`, v(I, a), in the flat layout.
+      infosets: `[n_p]`, v(I), by number of the information set.
+    """
+
+    actions: Array
+    infosets: Array
+
+
+class CounterfactualBestResponse(NamedTuple):
+    """A counterfactual best response: maximal at every information set, reached or not.
+
+    Attributes:
+      value: the player's payoff, a scalar.
+      strategy: `[L_p]`.
+      values: its counterfactual values (CBV).
+    """
+
+    value: Array
+    strategy: Array
+    values: CounterfactualValues
+
+
+def _all_weights(tree: GameTree, strategy: Strategy) -> tuple[Array, ...]:
+    return tuple(
+        treeplex.realization_weights(jnp.asarray(values, tree.dtype))
+        for treeplex, values in zip(tree.treeplexes, strategy, strict=True)
+    )
+
+
+def _expected_rule(values: Array, strategy: Array) -> tuple[Array, Array]:
+    return (strategy * values).sum(0), values
+
+
+def _best_rule(values: Array, uniform: Array) -> tuple[Array, Array]:
+    """The best legal action; the first of several."""
+    legal = uniform > 0
+    best = jnp.where(legal, values, -jnp.inf).argmax(0)
+    chosen = (jnp.arange(values.shape[0])[:, None] == best) & legal
+    # A column of padding has no legal action, and the value 0.
+    return jnp.where(chosen, values, 0).sum(0), chosen.astype(values.dtype)
+
+
+def expected_payoffs(tree: GameTree, strategy: Strategy) -> Array:
+    """Every player's expected payoff, `[P]`.
+
+    Raises:
+      StrategyError: the strategy does not fit the tree.
+    """
+    tree.check_strategy(strategy)
+    return _expected_payoffs(tree, strategy)
+
+
+@jax.jit
+def _expected_payoffs(tree: GameTree, strategy: Strategy) -> Array:
+    weights = _all_weights(tree, strategy)
+    values = []
+    for p, treeplex in enumerate(tree.treeplexes):
+        direct = tree.payoffs.product(p, weights)
+        values.append(treeplex.fold(direct, _expected_rule, jnp.asarray(strategy[p], tree.dtype))[1])
+    return jnp.stack(values)
+
+
+def best_response(tree: GameTree, strategy: Strategy, player: int) -> BestResponse:
+    """The best response of `player` to the others' strategies, exactly: value and strategy.
+
+    Raises:
+      StrategyError: the strategy does not fit the tree.
+      OptionError: there is no such player.
+    """
+    response = counterfactual_best_response(tree, strategy, player)
+    return BestResponse(response.value, response.strategy)
+
+
+def best_response_values(tree: GameTree, strategy: Strategy) -> Array:
+    """What every player could get by a best response to the others, `[P]`.
+
+    Raises:
+      StrategyError: the strategy does not fit the tree.
+    """
+    tree.check_strategy(strategy)
+    return _best_response_values(tree, strategy)
+
+
+@jax.jit
+def _best_response_values(tree: GameTree, strategy: Strategy) -> Array:
+    weights = _all_weights(tree, strategy)
+    return jnp.stack(
+        [
+            treeplex.fold(tree.payoffs.product(p, weights), _best_rule, treeplex.uniform)[1]
+            for p, treeplex in enumerate(tree.treeplexes)
+        ]
+    )
+
+
+def gains(tree: GameTree, strategy: Strategy) -> Array:
+    """What every player would gain by deviating to a best response, `[P]`; never negative.
+
+    Raises:
+      StrategyError: the strategy does not fit the tree.
+      AnalyticsError: a gain is negative beyond rounding, or not a number (concrete inputs only).
+    """
+    tree.check_strategy(strategy)
+    difference = _best_response_values(tree, strategy) - _expected_payoffs(tree, strategy)
+    tolerance = GAIN_TOLERANCE * jnp.finfo(tree.dtype).eps * jnp.max(jnp.abs(tree.terminal_payoffs), initial=0)
+    if is_concrete(difference, tolerance) and not bool(jnp.all(difference >= -tolerance)):
+        raise AnalyticsError(
+            f"the gains from deviating came out as {difference}; a gain cannot be negative, so the strategy or the "
+            "payoffs are not what they should be (NaN, or beyond the range of the dtype)"
+        )
+    return jnp.maximum(difference, 0)
+
+
+def nash_conv(tree: GameTree, strategy: Strategy) -> Array:
+    """NashConv, a scalar: the sum of all players' gains from deviating; 0 exactly at a Nash equilibrium.
+
+    With more than two players, or general-sum payoffs, CFR's average need not approach 0: see `cce_gap`.
+
+    Raises:
+      StrategyError: the strategy does not fit the tree.
+      AnalyticsError: a gain is negative beyond rounding, or not a number (concrete inputs only).
+    """
+    return gains(tree, strategy).sum()
+
+
+def exploitability(tree: GameTree, strategy: Strategy) -> Array:
+    """NashConv / 2, a scalar; for two-player constant-sum games.
+
+    Raises:
+      NotTwoPlayerConstantSumError: the game is not two-player constant-sum; use `nash_conv`.
+      StrategyError: the strategy does not fit the tree.
+    """
+    require_constant_sum(tree, "exploitability", "use nash_conv")
+    return nash_conv(tree, strategy) / 2
+
+
+def require_constant_sum(tree: GameTree, what: str, instead: str) -> None:
+    """Raises `NotTwoPlayerConstantSumError` unless the tree is two-player constant-sum."""
+    if not tree.constant_sum:
+        kind = f"it has {tree.num_players} players" if tree.num_players != 2 else "it is general-sum"
+        raise NotTwoPlayerConstantSumError(
+            f"{what} is defined for two-player constant-sum games, and this is none ({kind}): {instead}"
+        )
+
+
+def counterfactual_values(tree: GameTree, strategy: Strategy) -> tuple[CounterfactualValues, ...]:
+    """Every player's counterfactual values when all play `strategy` (Zinkevich et al. 2007).
+
+    Raises:
+      StrategyError: the strategy does not fit the tree.
+    """
+    tree.check_strategy(strategy)
+    return _counterfactual_values(tree, strategy)
+
+
+@jax.jit
+def _counterfactual_values(tree: GameTree, strategy: Strategy) -> tuple[CounterfactualValues, ...]:
+    weights = _all_weights(tree, strategy)
+    result = []
+    for p, treeplex in enumerate(tree.treeplexes):
+        own = jnp.asarray(strategy[p], tree.dtype)
+        actions, _ = treeplex.fold(tree.payoffs.product(p, weights), _expected_rule, own)
+        result.append(CounterfactualValues(actions, _infoset_values(treeplex, actions, own)))
+    return tuple(result)
+
+
+def _infoset_values(treeplex: Treeplex, actions: Array, strategy: Array) -> Array:
+    def spread(values: Array, probabilities: Array) -> Array:
+        return jnp.broadcast_to((values * probabilities).sum(0), values.shape)
+
+    return treeplex.over_tables(spread, actions, strategy)[treeplex.first]
+
+
+def counterfactual_best_response(tree: GameTree, strategy: Strategy, player: int) -> CounterfactualBestResponse:
+    """The best response of `player` that is maximal at every information set, reached or not, with its values.
+
+    Raises:
+      StrategyError: the strategy does not fit the tree.
+      OptionError: there is no such player.
+    """
+    tree.check_strategy(strategy)
+    if isinstance(player, bool) or not isinstance(player, int) or not 0 <= player < tree.num_players:
+        raise OptionError(f"player has to be an integer from 0 to {tree.num_players - 1}, not {player!r}")
+    return _counterfactual_best_response(tree, strategy, player)
+
+
+def _counterfactual_best_response_impl(
+    tree: GameTree, strategy: Strategy, player: int
+) -> CounterfactualBestResponse:
+    treeplex = tree.treeplexes[player]
+    direct = tree.payoffs.product(player, _all_weights(tree, strategy))
+    best, value = treeplex.fold(direct, _best_rule, treeplex.uniform)
+    actions, _ = treeplex.fold(direct, _expected_rule, best)
+    values = CounterfactualValues(actions, _infoset_values(treeplex, actions, best))
+    return CounterfactualBestResponse(value, best, values)
+
+
+_counterfactual_best_response = jax.jit(_counterfactual_best_response_impl, static_argnames="player")
+
+
+@jax.jit
+def counterfactual_reach(tree: GameTree, strategy: Strategy) -> tuple[Array, ...]:
+    """Reach of every information set by everyone but its owner, chance included, per player `[L_p]`.
+
+    The same number at all actions of an information set: the value of the set in a game that pays 1 everywhere.
+    """
+    ones = tree.payoffs.with_payoffs(jnp.ones_like(tree.terminal_payoffs), zero_sum=False)
+    weights = _all_weights(tree, strategy)
+    reach = []
+    for p, treeplex in enumerate(tree.treeplexes):
+        reach.append(treeplex.fold(ones.product(p, weights), _expected_rule, treeplex.uniform)[0])
+    return tuple(reach)
+
+
+class CCEGap(NamedTuple):
+    """How far the joint empirical play of a run is from a coarse correlated equilibrium.
+
+    Attributes:
+      gains: `[P]`, what each player would gain by committing to its best fixed strategy beforehand.
+      total: their sum.
+    """
+
+    gains: Array
+    total: Array
+
+
+def cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
+    """The gap of a run's joint play to a coarse correlated equilibrium (Moulin and Vial 1978), in units of payoff.
+
+    The joint play is: draw an iteration with the averaging weights of the variant, let everyone play its strategy of
+    that iteration. It is what CFR's regret bound speaks of in any game: with uniform weights (`vanilla`) and
+    simultaneous updates every gain is that player's regret divided by t. A gain may be negative.
+
+    Args:
+      tree: the game.
+      state: of a run with `solve(..., track_cce=True)` and at least one iteration.
+
+    Raises:
+      SolverError: the run did not track it, or has not begun.
+    """
+    if state.joint is None:
+        raise SolverError("cce_gap needs a run that kept track: solve(..., track_cce=True) from the first iteration")
+    if is_concrete(state.t) and int(state.t) == 0:
+        raise SolverError("cce_gap needs at least one iteration")
+    return _cce_gap(tree, state)
+
+
+@jax.jit
+def _cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
+    assert state.joint is not None
+    total = state.joint.total.value - state.joint.total.compensation
+    best = []
+    for values, treeplex in zip(state.joint.values, tree.treeplexes, strict=True):
+        best.append(treeplex.fold((values.value - values.compensation) / total, _best_rule, treeplex.uniform)[1])
+    payoffs = (state.joint.payoffs.value - state.joint.payoffs.compensation) / total
+    difference = jnp.stack(best) - payoffs
+    return CCEGap(difference, difference.sum())

@@ -1,0 +1,290 @@
+"""The regret variants: what is stored, what is matched, and how the average is weighted.
+
+A variant is a frozen dataclass and a pytree; its hyperparameters are leaves.
+Its methods are pure and know nothing of trees: they see tables of regrets
+`[A, ...]` with the actions along the first axis. Per information set and
+iteration t = 1, 2, ..., with r the counterfactual regrets of the iteration:
+
+    init(zeros)               what is stored before the first iteration
+    update(state, r, t)       what is stored after iteration t
+    strategy(state, uniform, t)   the strategy of iteration t + 1, from what is stored after t
+    gamma_at(t)               iterate t counts (t / (t - 1))^gamma times as much as the one before
+
+`[x]+ = max(x, 0)` is `relu(x)`, and `D(t, x) = t^x / (t^x + 1)` is `discount`.
+A variant of one's own is any such class (subclass `RegretVariant`, decorate
+with `jax.tree_util.register_dataclass`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.nn import relu
+
+from jaxcfr.regret.matching import match
+from jaxcfr.regret.schedules import Horizon, Hyperparameter, at, horizon, hyperparameter
+
+
+def discount(t: Array, exponent: Any, offset: Any = 1.0) -> Array:
+    """`D(t, x) = t^x / (t^x + offset)` for t >= 1, by a sigmoid: no overflow and no inf/inf, whatever the exponent.
+
+    At t = 0 nothing has been stored yet that could be discounted, and any finite value serves.
+    """
+    later = t > 1
+    value = jax.nn.sigmoid(exponent * jnp.log(jnp.where(later, t, 2)) - jnp.log(jnp.asarray(offset, t.dtype)))
+    return jnp.where(later, value, 1 / (1 + jnp.asarray(offset, t.dtype))).astype(t.dtype)
+
+
+class Regrets(NamedTuple):
+    """Stored regrets R."""
+
+    regret: Array
+
+
+class PredictedRegrets(NamedTuple):
+    """Stored regrets R and the prediction m of the next ones: the last r."""
+
+    regret: Array
+    prediction: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class RegretVariant:
+    """Base class: vanilla's matching, and no end to the run."""
+
+    def init(self, zeros: Array) -> Any:
+        return Regrets(zeros)
+
+    def update(self, state: Any, r: Array, t: Array) -> Any:
+        raise NotImplementedError
+
+    def strategy(self, state: Any, uniform: Array, t: Array) -> Array:
+        return match(state.regret, uniform)
+
+    def gamma_at(self, t: Array) -> Any:
+        return 0.0
+
+    @property
+    def total(self) -> Any:
+        """The last iteration the hyperparameters are defined for, or None."""
+        ends = [horizon(getattr(self, field.name)) for field in dataclasses.fields(self)]
+        return next((end for end in ends if end is not None), None)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Vanilla(RegretVariant):
+    """Counterfactual regret minimization (Zinkevich et al. 2007)."""
+
+    def update(self, state: Regrets, r: Array, t: Array) -> Regrets:
+        return Regrets(state.regret + r)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class CFRPlus(RegretVariant):
+    """CFR+ (Tammelin 2014): regrets are floored at zero."""
+
+    gamma: Hyperparameter = 1.0
+
+    def update(self, state: Regrets, r: Array, t: Array) -> Regrets:
+        return Regrets(relu(state.regret + r))
+
+    def gamma_at(self, t: Array) -> Any:
+        return at(self.gamma, t)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class DCFR(RegretVariant):
+    """Discounted CFR (Brown and Sandholm 2019): positive and negative regrets are discounted apart."""
+
+    alpha: Hyperparameter = 1.5
+    beta: Hyperparameter = 0.0
+    gamma: Hyperparameter = 2.0
+
+    def update(self, state: Regrets, r: Array, t: Array) -> Regrets:
+        positive = discount(t - 1, at(self.alpha, t))
+        negative = discount(t - 1, at(self.beta, t))
+        return Regrets(state.regret * jnp.where(state.regret > 0, positive, negative) + r)
+
+    def gamma_at(self, t: Array) -> Any:
+        return at(self.gamma, t)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class DCFRPlus(RegretVariant):
+    """DCFR+ (Xu et al. 2022, Eq. 5): discounted, then floored at zero."""
+
+    alpha: Hyperparameter = 1.5
+    gamma: Hyperparameter = 4.0
+    offset: Hyperparameter = 1.0
+
+    def update(self, state: Regrets, r: Array, t: Array) -> Regrets:
+        return Regrets(relu(state.regret * discount(t - 1, at(self.alpha, t), at(self.offset, t)) + r))
+
+    def gamma_at(self, t: Array) -> Any:
+        return at(self.gamma, t)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PCFRPlus(RegretVariant):
+    """Predictive CFR+ (Farina et al. 2021); with `trust` below 1 its asymmetric form (Meng et al. 2026)."""
+
+    gamma: Hyperparameter = 2.0
+    trust: Hyperparameter = 1.0
+
+    def init(self, zeros: Array) -> PredictedRegrets:
+        return PredictedRegrets(zeros, zeros)
+
+    def update(self, state: PredictedRegrets, r: Array, t: Array) -> PredictedRegrets:
+        return PredictedRegrets(relu(state.regret + r), r)
+
+    def strategy(self, state: PredictedRegrets, uniform: Array, t: Array) -> Array:
+        return match(state.regret + at(self.trust, t) * state.prediction, uniform)
+
+    def gamma_at(self, t: Array) -> Any:
+        return at(self.gamma, t)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PDCFRPlus(RegretVariant):
+    """Predictive discounted CFR+ (Xu et al. 2024)."""
+
+    alpha: Hyperparameter = 2.3
+    gamma: Hyperparameter = 5.0
+
+    def init(self, zeros: Array) -> PredictedRegrets:
+        return PredictedRegrets(zeros, zeros)
+
+    def update(self, state: PredictedRegrets, r: Array, t: Array) -> PredictedRegrets:
+        return PredictedRegrets(relu(state.regret * discount(t - 1, at(self.alpha, t)) + r), r)
+
+    def strategy(self, state: PredictedRegrets, uniform: Array, t: Array) -> Array:
+        return match(state.regret * discount(t, at(self.alpha, t)) + state.prediction, uniform)
+
+    def gamma_at(self, t: Array) -> Any:
+        return at(self.gamma, t)
+
+
+def vanilla() -> Vanilla:
+    """CFR: `R + r`, uniform average. Zinkevich et al. 2007."""
+    return Vanilla()
+
+
+def cfr_plus() -> CFRPlus:
+    """CFR+: `[R + r]+`, average weighted by t. Tammelin 2014."""
+    return CFRPlus(1.0)
+
+
+def linear_cfr() -> DCFR:
+    """Linear CFR: `R (t - 1) / t + r`, average weighted by t; the same as `dcfr(1, 1, 1)`. Brown & Sandholm 2019."""
+    return DCFR(1.0, 1.0, 1.0)
+
+
+def dcfr(alpha: Hyperparameter = 1.5, beta: Hyperparameter = 0.0, gamma: Hyperparameter = 2.0) -> DCFR:
+    """Discounted CFR: `R D(t-1, alpha)` where R > 0, else `R D(t-1, beta)`; then `+ r`; average weighted by t^gamma.
+
+    Brown & Sandholm 2019. Each hyperparameter may be a schedule of t.
+
+    Raises:
+      OptionError: a hyperparameter is no number and no schedule, or gamma is negative.
+    """
+    return DCFR(hyperparameter("alpha", alpha), hyperparameter("beta", beta), hyperparameter("gamma", gamma, 0.0))
+
+
+def dcfr_plus(alpha: Hyperparameter = 1.5, gamma: Hyperparameter = 4.0, offset: Hyperparameter = 1.0) -> DCFRPlus:
+    """DCFR+, the default variant: `[R D(t-1, alpha) + r]+`, average weighted by t^gamma. Xu et al. 2022, Eq. 5.
+
+    `offset` is the constant in the discount's denominator, `t^alpha / (t^alpha + offset)`. It is 1; parts of the
+    literature print alpha there, and published codes that use 1.5 are reproduced with `offset=1.5`.
+
+    Raises:
+      OptionError: a hyperparameter is no number and no schedule, or gamma or offset is negative.
+    """
+    return DCFRPlus(
+        hyperparameter("alpha", alpha), hyperparameter("gamma", gamma, 0.0), hyperparameter("offset", offset, 0.0)
+    )
+
+
+def pcfr_plus(gamma: Hyperparameter = 2.0) -> PCFRPlus:
+    """Predictive CFR+: `[R + r]+`, played is `[R + m]+` with m = the last r; t^gamma. Farina et al. 2021.
+
+    Raises:
+      OptionError: gamma is no number and no schedule, or negative.
+    """
+    return PCFRPlus(hyperparameter("gamma", gamma, 0.0))
+
+
+def pdcfr_plus(alpha: Hyperparameter = 2.3, gamma: Hyperparameter = 5.0) -> PDCFRPlus:
+    """Predictive discounted CFR+: `[R D(t-1, alpha) + r]+`, played is `[R D(t, alpha) + m]+`; t^gamma.
+
+    Xu et al. 2024.
+
+    Raises:
+      OptionError: a hyperparameter is no number and no schedule, or gamma is negative.
+    """
+    return PDCFRPlus(hyperparameter("alpha", alpha), hyperparameter("gamma", gamma, 0.0))
+
+
+def sapcfr_plus(gamma: Hyperparameter = 2.0) -> PCFRPlus:
+    """Simple asymmetric predictive CFR+: `pcfr_plus` played from `[R + m/3]+`. Meng et al. 2026.
+
+    Raises:
+      OptionError: gamma is no number and no schedule, or negative.
+    """
+    return PCFRPlus(hyperparameter("gamma", gamma, 0.0), 1 / 3)
+
+
+def hs_dcfr(gamma_init: float, total: float) -> DCFR:
+    """DCFR with hyperparameter schedules over a run of `total` iterations.
+
+    alpha = 1 + 3t/total, beta = -1 - 2t/total, gamma = gamma_init - 5t/total (usual gamma_init: 30 or 15).
+    Zhang et al. 2024, Eq. 4. Going on past `total` raises `HorizonError`, or gives NaN where it is traced.
+
+    Raises:
+      OptionError: an argument is no number, or the exponents of the average would turn negative.
+    """
+    gamma = _hs_gamma(gamma_init, total)
+    return DCFR(Horizon(1.0, 3.0, gamma.total), Horizon(-1.0, -2.0, gamma.total), gamma)
+
+
+def hs_cfr_plus(gamma_init: float, total: float) -> CFRPlus:
+    """CFR+ with the gamma schedule of `hs_dcfr`. Zhang et al. 2024."""
+    return CFRPlus(_hs_gamma(gamma_init, total))
+
+
+def hs_pcfr_plus(gamma_init: float, total: float) -> PCFRPlus:
+    """Predictive CFR+ with the gamma schedule of `hs_dcfr`. Zhang et al. 2024."""
+    return PCFRPlus(_hs_gamma(gamma_init, total))
+
+
+def _hs_gamma(gamma_init: float, total: float) -> Horizon:
+    # gamma_init - 5 is the last exponent of the average.
+    return Horizon(hyperparameter("gamma_init", gamma_init, 5.0), -5.0, hyperparameter("total", total, 1.0))
+
+
+VARIANTS = {
+    factory.__name__: factory
+    for factory in (
+        vanilla,
+        cfr_plus,
+        linear_cfr,
+        dcfr,
+        dcfr_plus,
+        pcfr_plus,
+        pdcfr_plus,
+        hs_dcfr,
+        hs_cfr_plus,
+        hs_pcfr_plus,
+        sapcfr_plus,
+    )
+}
+"""Every variant's factory by name."""

@@ -1,0 +1,410 @@
+"""`solve`: the jitted loop that joins a regret variant to a traversal."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxcfr.concrete import is_concrete
+from jaxcfr.errors import HorizonError, OptionError, SolverError
+from jaxcfr.regret import average as averages
+from jaxcfr.regret.matching import normalise
+from jaxcfr.regret.variants import RegretVariant, dcfr_plus
+from jaxcfr.traversal.full_tree import counterfactual_regrets
+from jaxcfr.tree.game_tree import GameTree, Strategy
+from jaxcfr.tree.treeplex import Treeplex
+
+Updates = Literal["alternating", "simultaneous"]
+
+
+class PlayerState(NamedTuple):
+    """One player's part of a run.
+
+    Attributes:
+      regrets: what the variant stores, leaves `[L]`.
+      average: weighted sum of the realization weights played, `[L]`.
+      strategy: the strategy of the next iteration, `[L]`.
+      weights: its realization weights, `[L + 1]`.
+    """
+
+    regrets: Any
+    average: averages.Total
+    strategy: Array
+    weights: Array
+
+
+class JointState(NamedTuple):
+    """What the gap to a coarse correlated equilibrium is computed from (see `cce_gap`).
+
+    Attributes:
+      values: per player `[L + 1]`, weighted sum of the direct counterfactual values against what the others played.
+      payoffs: `[P]`, weighted sum of the payoffs of the profiles played.
+      total: the sum of the weights.
+    """
+
+    values: tuple[averages.Total, ...]
+    payoffs: averages.Total
+    total: averages.Total
+
+
+class SolverState(NamedTuple):
+    """A run after t iterations; a pytree. `iterations = 0` makes the first one, `solve(..., state=state)` goes on.
+
+    Attributes:
+      t: int32, iterations done.
+      weight: the averaging weight of iterate t, relative to the scale of the sums.
+      players: one `PlayerState` per player.
+      joint: only with `track_cce`.
+    """
+
+    t: Array
+    weight: averages.Weight
+    players: tuple[PlayerState, ...]
+    joint: JointState | None
+
+
+def solve(
+    tree: GameTree,
+    variant: RegretVariant | None = None,
+    iterations: int | Array = 1000,
+    state: SolverState | None = None,
+    *,
+    updates: Updates = "alternating",
+    callback: Callable[[SolverState], Any] | None = None,
+    every: int | None = None,
+    target_exploitability: float | None = None,
+    track_cce: bool = False,
+    differentiable: bool = False,
+) -> SolverState:
+    """Runs counterfactual regret minimization.
+
+    One jitted loop with a dynamic trip count: another number of iterations, other hyperparameters or other payoffs
+    of the same shapes compile nothing new. t lives in the state, so `solve(500)` twice gives the same bits as
+    `solve(1000)`. Works under `jit` and `vmap`.
+
+    Args:
+      tree: the game.
+      variant: the regret variant; None means `dcfr_plus()`.
+      iterations: how many more; 0 gives the initial state, whose average strategy is uniform.
+      state: a state to go on from (of the same tree and variant); it stays usable. None starts anew.
+      updates: "alternating" (default: player 0 updates and changes its strategy, then player 1 against the new
+        player 0, ...) or "simultaneous".
+      callback: called with the state every `every` iterations and at the end; returning True stops the run. Only
+        outside of `jit`.
+      every: iterations between calls and checks; default 100.
+      target_exploitability: stop once the exploitability of the average strategy, in units of payoff, is at most
+        this; checked every `every` iterations. Two-player constant-sum games only.
+      track_cce: also keep what `cce_gap` needs (one more payoff product per player and iteration if alternating).
+      differentiable: a loop of static length with rematerialisation, for reverse-mode gradients with respect to
+        payoffs or hyperparameters; memory grows as the square root of `iterations`, which must be a Python int.
+
+    Raises:
+      OptionError: an argument makes no sense.
+      SolverError: the state belongs to another tree or variant, or a host-side option is used under `jit`.
+      HorizonError: the run would go past the end of the variant's hyperparameter schedules (where that is traced,
+        the strategies turn NaN instead).
+      NotTwoPlayerConstantSumError: `target_exploitability` for a game where it is not defined.
+    """
+    variant = dcfr_plus() if variant is None else variant
+    _check_arguments(tree, variant, iterations, updates, every)
+    tree = dataclasses.replace(tree, histories=None)  # the loop needs none of them
+    if state is None:
+        state = initial_state(tree, variant, track_cce=track_cce)
+    _check_state(tree, variant, state, track_cce)
+    _check_horizon(variant, state, iterations)
+
+    if differentiable:
+        if not isinstance(iterations, int):
+            raise OptionError("differentiable=True needs iterations as a Python int: the loop has a static length")
+        if callback is not None or target_exploitability is not None:
+            raise OptionError("differentiable=True takes neither callback nor target_exploitability")
+        return _run_static(tree, variant, state, iterations, updates)
+    if callback is None and target_exploitability is None:
+        return _run(tree, variant, state, iterations, updates)
+    return _run_watched(tree, variant, state, iterations, updates, callback, every or 100, target_exploitability)
+
+
+@functools.partial(jax.jit, static_argnames="track_cce")
+def initial_state(tree: GameTree, variant: RegretVariant, *, track_cce: bool = False) -> SolverState:
+    """The state before the first iteration: no regrets, uniform strategies."""
+    players = []
+    for treeplex in tree.treeplexes:
+        zeros = jnp.zeros_like(treeplex.uniform)
+        regrets = variant.init(zeros)
+        strategy = _next_strategy(variant, treeplex, regrets, jnp.zeros((), zeros.dtype))
+        weights = treeplex.realization_weights(strategy)
+        players.append(PlayerState(regrets, averages.init_total(zeros), strategy, weights))
+    joint = None
+    if track_cce:
+        joint = JointState(
+            tuple(averages.init_total(jnp.zeros_like(player.weights)) for player in players),
+            averages.init_total(jnp.zeros(tree.num_players, tree.dtype)),
+            averages.init_total(jnp.zeros((), tree.dtype)),
+        )
+    return SolverState(jnp.zeros((), jnp.int32), averages.init_weight(tree.dtype), tuple(players), joint)
+
+
+def iterate(tree: GameTree, variant: RegretVariant, state: SolverState, updates: Updates) -> SolverState:
+    """One iteration: every player updates once."""
+    step = state.t + 1
+    t = step.astype(tree.dtype)
+    weight, shift, factor = averages.advance(state.weight, variant.gamma_at(t), t)
+    joint = None if state.joint is None else _add_joint(tree, state, shift, factor)
+    averages_ = _rescale([player.average for player in state.players], tree.treeplexes, shift)
+    weights = [player.weights for player in state.players]
+    players = []
+    for p, (player, treeplex) in enumerate(zip(state.players, tree.treeplexes, strict=True)):
+        r = counterfactual_regrets(tree, p, tuple(weights), player.strategy)
+        regrets = variant.update(player.regrets, r, t)
+        average = averages.add(averages_[p], factor * player.weights[:-1])
+        strategy = _next_strategy(variant, treeplex, regrets, t)
+        players.append(PlayerState(regrets, average, strategy, treeplex.realization_weights(strategy)))
+        if updates == "alternating":
+            weights[p] = players[p].weights
+    return SolverState(step, weight, tuple(players), joint)
+
+
+def _next_strategy(variant: RegretVariant, treeplex: Treeplex, regrets: Any, t: Array) -> Array:
+    return treeplex.over_tables(lambda state, uniform: variant.strategy(state, uniform, t), regrets, treeplex.uniform)
+
+
+def _rescale(totals: list[averages.Total], treeplexes: tuple[Treeplex, ...], shift: Array) -> list[averages.Total]:
+    """Scales the sums down by `2^-shift`; a no-op in most iterations."""
+
+    def scale(totals: list[averages.Total]) -> list[averages.Total]:
+        result = []
+        for total, treeplex in zip(totals, treeplexes, strict=True):
+            factor = averages.power_of_two(shift, total.value.dtype)
+            keep = treeplex.over_tables(
+                lambda value, factor=factor: averages.table_scale(value, factor), total.value
+            )
+            result.append(averages.Total(total.value * keep, total.compensation * keep))
+        return result
+
+    return jax.lax.cond(shift > 0, scale, lambda totals: totals, totals)
+
+
+def _add_joint(tree: GameTree, state: SolverState, shift: Array, factor: Array) -> JointState:
+    """Adds the profile about to be played, as one joint draw, to the sums behind `cce_gap`."""
+    assert state.joint is not None
+    scale = averages.power_of_two(shift, tree.dtype)
+    weights = tuple(player.weights for player in state.players)
+    values, payoffs = [], []
+    for p, total in enumerate(state.joint.values):
+        direct = tree.payoffs.product(p, weights)
+        values.append(averages.add(averages.scaled(total, scale), factor * direct))
+        payoffs.append((direct * weights[p]).sum())
+    return JointState(
+        tuple(values),
+        averages.add(averages.scaled(state.joint.payoffs, scale), factor * jnp.stack(payoffs)),
+        averages.add(averages.scaled(state.joint.total, scale), factor),
+    )
+
+
+@functools.partial(jax.jit, static_argnames="updates")
+def _run(
+    tree: GameTree, variant: RegretVariant, state: SolverState, iterations: Array, updates: Updates
+) -> SolverState:
+    return jax.lax.fori_loop(0, iterations, lambda _, s: iterate(tree, variant, s, updates), state)
+
+
+@functools.partial(jax.jit, static_argnames=("iterations", "updates"))
+def _run_static(
+    tree: GameTree, variant: RegretVariant, state: SolverState, iterations: int, updates: Updates
+) -> SolverState:
+    """Two nested scans of about sqrt(iterations) steps; only the states between the outer steps are stored."""
+
+    def body(state: SolverState, _: None) -> tuple[SolverState, None]:
+        return iterate(tree, variant, state, updates), None
+
+    inner = max(1, math.isqrt(iterations))
+
+    @jax.checkpoint
+    def chunk(state: SolverState, _: None) -> tuple[SolverState, None]:
+        return jax.lax.scan(body, state, None, length=inner)
+
+    state, _ = jax.lax.scan(chunk, state, None, length=iterations // inner)
+    state, _ = jax.lax.scan(jax.checkpoint(body), state, None, length=iterations % inner)
+    return state
+
+
+def _run_watched(
+    tree: GameTree,
+    variant: RegretVariant,
+    state: SolverState,
+    iterations: int | Array,
+    updates: Updates,
+    callback: Callable[[SolverState], Any] | None,
+    every: int,
+    target: float | None,
+) -> SolverState:
+    from jaxcfr.analytics import exploitability, require_constant_sum
+
+    if not is_concrete(tree, variant, state, iterations):
+        raise SolverError("callback and target_exploitability work outside of jit, vmap and grad only")
+    if target is not None:
+        require_constant_sum(tree, "target_exploitability", "use a callback that looks at nash_conv instead")
+        if not target >= 0:
+            raise OptionError(f"target_exploitability has to be a number of at least 0, not {target}")
+    left = int(iterations)
+    while left > 0:
+        chunk = min(every, left)
+        state = _run(tree, variant, state, chunk, updates)
+        left -= chunk
+        stop = callback is not None and callback(state)
+        if stop is True:
+            break
+        if target is not None and float(exploitability(tree, average_strategy(tree, state))) <= target:
+            break
+    return state
+
+
+@jax.jit
+def average_strategy(tree: GameTree, state: SolverState) -> Strategy:
+    """The average strategy of a run, the one that approaches equilibrium: per player `[L_p]`.
+
+    Each iterate is weighted by the player's own reach and by the variant's weight of the iteration. Information sets
+    that the player never reached come out uniform.
+    """
+    _require_state(tree, state)
+    return tuple(
+        treeplex.over_tables(normalise, player.average.value - player.average.compensation, treeplex.uniform)
+        for treeplex, player in zip(tree.treeplexes, state.players, strict=True)
+    )
+
+
+def current_strategy(tree: GameTree, state: SolverState) -> Strategy:
+    """The strategy of the next iteration, per player `[L_p]`.
+
+    This is the last iterate: in general it does not approach an equilibrium. Use `average_strategy` for a solution.
+    """
+    _require_state(tree, state)
+    return tuple(player.strategy for player in state.players)
+
+
+def state_from_profile(
+    tree: GameTree,
+    strategy: Strategy,
+    variant: RegretVariant | None = None,
+    iterations: int = 1,
+    *,
+    track_cce: bool = False,
+) -> SolverState:
+    """A warm start: a state that plays `strategy` next, as if `iterations` iterations had been done already.
+
+    The regrets are proportional to the strategy, so that regret matching plays exactly it, and as large in each
+    information set as `iterations` iterations could have left them: its counterfactual reach times the range of
+    payoffs, times sqrt(iterations) (in the spirit of Brown and Sandholm 2016, who choose the scale by the
+    bound on regret; any positive scale is sound). The average counts the strategy as played in all of them.
+
+    Args:
+      tree: the game.
+      strategy: one array per player, `[L_p]`.
+      variant: the variant that will go on; None means `dcfr_plus()`.
+      iterations: t of the state, at least 1.
+      track_cce: as in `solve`.
+
+    Raises:
+      StrategyError: the strategy does not fit the tree.
+      OptionError: `iterations` is less than 1.
+    """
+    from jaxcfr.analytics import counterfactual_reach
+
+    variant = dcfr_plus() if variant is None else variant
+    if not isinstance(iterations, int) or iterations < 1:
+        raise OptionError(f"iterations has to be an integer of at least 1, not {iterations!r}")
+    tree.check_strategy(strategy)
+    state = initial_state(dataclasses.replace(tree, histories=None), variant, track_cce=False)
+    reach = counterfactual_reach(tree, strategy)
+    scale = jnp.ptp(tree.terminal_payoffs, axis=0) * math.sqrt(iterations)
+    # The weights of iterates 1 to t, relative to the last: the sum of a geometric-like series, exactly.
+    weight, total = averages.init_weight(tree.dtype), averages.init_total(jnp.zeros((), tree.dtype))
+    weight, total = _sum_weights(variant, weight, total, iterations)
+    players = []
+    for p, (player, treeplex) in enumerate(zip(state.players, tree.treeplexes, strict=True)):
+        values = jnp.asarray(strategy[p], tree.dtype)
+        regret = values * jnp.maximum(reach[p], jnp.finfo(tree.dtype).eps) * jnp.where(scale[p] > 0, scale[p], 1)
+        realization = treeplex.realization_weights(values)
+        average = averages.Total(realization[:-1] * total.value, jnp.zeros_like(values))
+        players.append(
+            PlayerState(player.regrets._replace(regret=regret), average, values, realization)
+        )
+    warm = SolverState(jnp.asarray(iterations, jnp.int32), weight, tuple(players), None)
+    if track_cce:
+        joint = initial_state(tree, variant, track_cce=True).joint
+        warm = warm._replace(joint=_add_joint(tree, warm._replace(joint=joint), jnp.zeros((), tree.dtype), total.value))
+    return warm
+
+
+@jax.jit
+def _sum_weights(
+    variant: RegretVariant, weight: averages.Weight, total: averages.Total, iterations: int
+) -> tuple[averages.Weight, averages.Total]:
+    def body(step: Array, carry: tuple[averages.Weight, averages.Total]) -> tuple[averages.Weight, averages.Total]:
+        weight, total = carry
+        t = step.astype(total.value.dtype)
+        weight, shift, factor = averages.advance(weight, variant.gamma_at(t), t)
+        return weight, averages.add(averages.scaled(total, averages.power_of_two(shift, factor.dtype)), factor)
+
+    return jax.lax.fori_loop(1, iterations + 1, body, (weight, total))
+
+
+def _check_arguments(tree: Any, variant: Any, iterations: Any, updates: Any, every: Any) -> None:
+    if not isinstance(tree, GameTree):
+        hint = ": pass its .tree" if hasattr(tree, "tree") else "; jaxcfr.lower(game).tree makes one"
+        raise OptionError(f"solve needs a GameTree, not {type(tree).__name__}{hint}")
+    if not isinstance(variant, RegretVariant):
+        hint = f"; call it: {variant.__name__}()" if callable(variant) and hasattr(variant, "__name__") else ""
+        raise OptionError(f"variant has to be a regret variant such as jaxcfr.dcfr_plus(), not {variant!r}{hint}")
+    if updates not in ("alternating", "simultaneous"):
+        raise OptionError(f'updates has to be "alternating" or "simultaneous", not {updates!r}')
+    if every is not None and (not isinstance(every, int) or isinstance(every, bool) or every < 1):
+        raise OptionError(f"every has to be a positive integer, not {every!r}")
+    if isinstance(iterations, bool) or not jnp.issubdtype(jnp.asarray(iterations).dtype, jnp.integer):
+        raise OptionError(f"iterations has to be an integer, not {iterations!r}")
+    if jnp.ndim(iterations) != 0 or (is_concrete(iterations) and not 0 <= int(iterations) < 2**31):
+        raise OptionError(f"iterations has to be one number from 0 to 2**31 - 1, not {iterations!r}")
+
+
+def _require_state(tree: GameTree, state: Any) -> None:
+    if not isinstance(state, SolverState):
+        raise SolverError(f"expected the SolverState that solve returns, not {type(state).__name__}")
+    shapes = [player.strategy.shape for player in state.players]
+    expected = [treeplex.uniform.shape for treeplex in tree.treeplexes]
+    if shapes != expected:
+        raise SolverError(f"the state is of another tree: its players have shapes {shapes}, this tree's {expected}")
+
+
+def _check_state(tree: GameTree, variant: RegretVariant, state: Any, track_cce: bool) -> None:
+    _require_state(tree, state)
+    for player, treeplex in zip(state.players, tree.treeplexes, strict=True):
+        expected = jax.eval_shape(variant.init, treeplex.uniform)
+        if jax.tree.structure(player.regrets) != jax.tree.structure(expected):
+            raise SolverError(
+                f"the state was made by a variant that stores {type(player.regrets).__name__}, but "
+                f"{type(variant).__name__} stores {type(expected).__name__}: start anew, or warm-start with "
+                "state_from_profile"
+            )
+        if player.strategy.dtype != treeplex.dtype:
+            raise SolverError(f"the state holds {player.strategy.dtype}, but the tree {treeplex.dtype}")
+    if track_cce and state.joint is None:
+        raise SolverError("track_cce=True has to be given from the first iteration on")
+
+
+def _check_horizon(variant: RegretVariant, state: SolverState, iterations: Any) -> None:
+    total = variant.total
+    if total is None or not is_concrete(total, state.t, iterations):
+        return
+    end = jnp.max(state.t) + iterations
+    if bool(jnp.any(end > jnp.asarray(total))):
+        raise HorizonError(
+            f"{type(variant).__name__}'s hyperparameter schedules end at t = {float(jnp.min(jnp.asarray(total))):g}, but this "
+            f"run would go on to t = {int(end)}: do fewer iterations, or make the variant with a larger total"
+        )

@@ -1,0 +1,204 @@
+"""`GameTree`: a game as a pytree of padded arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxcfr.concrete import is_concrete
+from jaxcfr.errors import OptionError, StrategyError
+from jaxcfr.tree.payoffs import PayoffTable
+from jaxcfr.tree.treeplex import Treeplex
+
+Strategy = tuple[Array, ...]
+"""One behaviour strategy per player: player p's is flat, `[L_p]`, in the layout of its `Treeplex`."""
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Histories:
+    """The N histories in breadth-first order (what sampling and cutting subgames need; full-tree CFR does not).
+
+    Attributes:
+      player: `[N]` int8, 0 to P - 1, -1 chance, -2 terminal.
+      infoset: `[N]` int32, number of the information set among its owner's, -1 elsewhere.
+      parent: `[N]` int32, -1 for the root.
+      first_child: `[N]` int32, -1 where there is none; children lie next to each other in action order.
+      num_children: `[N]` int32.
+      chance: `[N]` probability of the edge into the history if chance moves there, else 1.
+      chance_reach: `[N]` product of the chance probabilities on the path.
+      sequence: per player `[N]` int32, flat index of its last sequence on the path, L_p for the empty one.
+      terminal: `[N]` int32, number of the leaf, -1 elsewhere.
+      level_offsets: rows `level_offsets[d]:level_offsets[d + 1]` are the histories of depth d (static).
+    """
+
+    player: Array
+    infoset: Array
+    parent: Array
+    first_child: Array
+    num_children: Array
+    chance: Array
+    chance_reach: Array
+    sequence: tuple[Array, ...]
+    terminal: Array
+    level_offsets: tuple[int, ...] = dataclasses.field(metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class GameTree:
+    """A game of P players, lowered: their decision trees and the payoff operator that couples them.
+
+    All arrays are leaves, all shapes and offsets are static, so trees of equal shape stack (`stack`), and `vmap`
+    and `grad` work over payoffs and chance. The information-set keys are not here: see `LoweredGame`.
+
+    Attributes:
+      treeplexes: one decision tree per player.
+      payoffs: maps realization weights to counterfactual values.
+      histories: the N histories, or None where the tree was built without them.
+      num_histories, num_terminals, depth: counts (static).
+      constant_sum: two players whose payoffs have the same sum at every leaf (static).
+    """
+
+    treeplexes: tuple[Treeplex, ...]
+    payoffs: PayoffTable
+    histories: Histories | None
+    num_histories: int = dataclasses.field(metadata={"static": True})
+    num_terminals: int = dataclasses.field(metadata={"static": True})
+    depth: int = dataclasses.field(metadata={"static": True})
+    constant_sum: bool = dataclasses.field(metadata={"static": True})
+
+    @property
+    def num_players(self) -> int:
+        return len(self.treeplexes)
+
+    @property
+    def num_infosets(self) -> tuple[int, ...]:
+        """Information sets per player."""
+        return tuple(treeplex.num_infosets for treeplex in self.treeplexes)
+
+    @property
+    def num_sequences(self) -> tuple[int, ...]:
+        """Sequences per player, the empty one included."""
+        return tuple(treeplex.num_sequences for treeplex in self.treeplexes)
+
+    @property
+    def dtype(self) -> Any:
+        return self.payoffs.leaves.payoffs.dtype
+
+    @property
+    def terminal_payoffs(self) -> Array:
+        """`[Z, P]` payoffs of the leaves in breadth-first order."""
+        return self.payoffs.leaves.payoffs
+
+    @property
+    def zero_sum(self) -> bool:
+        """Two players whose payoffs sum to zero at every leaf (static)."""
+        return self.payoffs.zero_sum
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self))
+
+    def with_payoffs(self, terminal_payoffs: Array) -> GameTree:
+        """The same game with other payoffs, `[Z, P]`, in the order of `terminal_payoffs`.
+
+        Pure, so payoffs can be swept with `vmap` and differentiated. What is static stays: a tree that was lowered
+        as constant-sum (or zero-sum) only takes payoffs that are; lower with `general_sum=True` to be free of that.
+
+        Raises:
+          OptionError: the shape is wrong, or the payoffs of a constant-sum tree are not constant-sum. Where they are
+            traced and cannot be checked, payoffs that break the promise become NaN.
+        """
+        payoffs = jnp.asarray(terminal_payoffs, self.dtype)
+        if payoffs.shape != self.terminal_payoffs.shape:
+            raise OptionError(
+                f"terminal_payoffs has shape {payoffs.shape}, but this tree has {self.num_terminals} leaves and "
+                f"{self.num_players} players: it has to be {self.terminal_payoffs.shape}"
+            )
+        if self.constant_sum:
+            total = payoffs.sum(1)
+            target = jnp.zeros((), self.dtype) if self.zero_sum else total[0]
+            scale = jnp.max(jnp.abs(payoffs))
+            holds = jnp.all(jnp.abs(total - target) <= 16 * jnp.finfo(self.dtype).eps * scale)
+            if is_concrete(holds):
+                if not bool(holds):
+                    kind = "zero-sum" if self.zero_sum else "constant-sum"
+                    raise OptionError(
+                        f"this tree was lowered as {kind}, and these payoffs are not; lower the game with "
+                        "general_sum=True to give it any payoffs"
+                    )
+            else:
+                payoffs = jnp.where(holds, payoffs, jnp.nan)
+        return dataclasses.replace(self, payoffs=self.payoffs.with_payoffs(payoffs))
+
+    def check_strategy(self, strategy: Strategy) -> None:
+        """Raises `StrategyError` unless `strategy` has one array of the right shape and dtype per player.
+
+        Concrete strategies are also checked to be distributions at every information set.
+        """
+        check_strategy(self, strategy)
+
+
+def check_strategy(tree: GameTree, strategy: Any) -> None:
+    """See `GameTree.check_strategy`."""
+    if not isinstance(strategy, (tuple, list)) or len(strategy) != tree.num_players:
+        raise StrategyError(
+            f"a strategy is a tuple with one array per player, here {tree.num_players}; got {type(strategy).__name__}"
+            + (f" of length {len(strategy)}" if isinstance(strategy, (tuple, list)) else "")
+        )
+    for player, (values, treeplex) in enumerate(zip(strategy, tree.treeplexes, strict=True)):
+        try:
+            chex.assert_shape(values, treeplex.uniform.shape)
+        except (AssertionError, TypeError) as error:
+            raise StrategyError(
+                f"player {player}'s strategy has shape {jnp.shape(values)}, but its part of this tree is "
+                f"{treeplex.uniform.shape}: is it a strategy of another game?"
+            ) from error
+        if not jnp.issubdtype(jnp.asarray(values).dtype, jnp.floating):
+            raise StrategyError(f"player {player}'s strategy holds {jnp.asarray(values).dtype}, not floats")
+        if is_concrete(values, treeplex.uniform) and values.ndim == 1:
+            _check_distributions(player, np.asarray(values), treeplex)
+
+
+def _check_distributions(player: int, values: np.ndarray, treeplex: Treeplex) -> None:
+    indices, offsets = treeplex.sequence_indices()
+    if not len(indices):
+        return
+    probability = values[indices].astype(np.float64)
+    total = np.add.reduceat(probability, offsets[:-1])
+    tolerance = 1e3 * float(np.finfo(values.dtype).eps)
+    bad = ~(np.abs(total - 1) <= tolerance) | (np.minimum.reduceat(probability, offsets[:-1]) < -tolerance)
+    if np.any(bad):
+        infoset = int(np.flatnonzero(bad)[0])
+        shown = probability[offsets[infoset] : offsets[infoset + 1]]
+        raise StrategyError(
+            f"player {player}'s strategy is not a probability distribution at information set number {infoset}: "
+            f"{np.array2string(shown, threshold=8)}"
+        )
+
+
+def stack(trees: Sequence[GameTree]) -> GameTree:
+    """Stacks trees of equal shape along a new leading axis, for `vmap`.
+
+    Raises:
+      OptionError: the trees differ in shape or in a static fact.
+    """
+    if not trees:
+        raise OptionError("stack needs at least one tree")
+    structures = [jax.tree.structure(tree) for tree in trees]
+    shapes = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)] for tree in trees]
+    for number, (structure, shape) in enumerate(zip(structures, shapes, strict=True)):
+        if structure != structures[0] or shape != shapes[0]:
+            raise OptionError(
+                f"tree {number} has another shape than tree 0 (counts, layout or dtype differ): they cannot be stacked"
+            )
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)

@@ -1,0 +1,342 @@
+"""The payoff operator: from realization weights to direct counterfactual values.
+
+    g_p[s] = sum over leaves z with seq_p(z) = s of  chance(z) * u_p(z) * prod_{q != p} x_q[seq_q(z)]
+
+For two players this is a product with a sparse matrix. Its entries fall into
+independent blocks (the connected components of the bipartite graph between
+the players' sequences). Dense blocks are stored whole and multiplied as a
+batch; the rest, and every game with another number of players, is stored as
+entries sorted by sequence and summed in segments. Which blocks count as dense
+is a fixed rule, so the same game always gets the same layout.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+from jax import Array
+
+from jaxcfr.tree.segments import SegmentSum, build_segment_sum
+
+BLOCK_DENSITY = 0.25
+"""A block is stored dense if at least this part of it is filled. Calibrated by `python -m benchmarks layout`."""
+
+MAX_BLOCK_SHAPES = 6
+"""Blocks are padded to a few shapes until there are at most this many."""
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PayoffBlocks:
+    """C dense blocks of R sequences of player 0 by K sequences of player 1.
+
+    Attributes:
+      rows: `[C, R]` int32, flat sequences of player 0; padding points to the empty sequence.
+      columns: `[C, K]` int32, flat sequences of player 1.
+      values: per player `[C, R, K]`, chance reach times payoff; one array, player 0's, if the game is zero-sum.
+    """
+
+    rows: Array
+    columns: Array
+    values: tuple[Array, ...]
+
+    def product(self, player: int, weights: tuple[Array, ...]) -> Array:
+        """Direct counterfactual values of `player`'s sequences, `[C * R]` or `[C * K]`."""
+        if player == 0:
+            spec, other = "crk,ck->cr", weights[1][self.columns]
+        else:
+            spec, other = "crk,cr->ck", weights[0][self.rows]
+        values = self.values[player % len(self.values)]
+        # HIGHEST: float32 products run in TF32 or bfloat16 on accelerators unless told otherwise.
+        result = jnp.einsum(spec, values, other, precision=jax.lax.Precision.HIGHEST)
+        return (result if player < len(self.values) else -result).reshape(-1)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PayoffEntries:
+    """E entries in the order of one player's sequences.
+
+    Attributes:
+      values: `[E]`, chance reach times payoff.
+      others: for each other player in order, `[E]` int32, its flat sequence.
+      order: `[E]` int32, where each entry lies in the common order of entries.
+      total: sums the entries to the player's F sequences that occur.
+    """
+
+    values: Array
+    others: tuple[Array, ...]
+    order: Array
+    total: SegmentSum
+
+    def product(self, player: int, weights: tuple[Array, ...]) -> Array:
+        """Direct counterfactual values of the sequences that occur, `[F]`."""
+        reach = self.values
+        opponents = weights[:player] + weights[player + 1 :]
+        for weight, sequence in zip(opponents, self.others, strict=True):
+            reach = reach * weight[sequence]
+        return self.total(reach)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Leaves:
+    """The Z terminal histories, from which the stored entries are made.
+
+    Attributes:
+      payoffs: `[Z, P]`.
+      chance: `[Z]` chance reach.
+      entry: `[Z]` int32, the entry each leaf adds to (leaves that share all players' sequences share one).
+      block_slot: per group of blocks, two int32 arrays: the entries it holds and their places in `values`.
+    """
+
+    payoffs: Array
+    chance: Array
+    entry: Array
+    block_slot: tuple[tuple[Array, Array], ...]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PayoffTable:
+    """The payoff operator of a stored game.
+
+    Attributes:
+      blocks: dense blocks, by shape (two players only).
+      entries: per player, the entries outside of blocks, or an empty tuple if there are none.
+      place: per player `[L_p + 1]` int32, where the value of every sequence lies in the concatenated products;
+        sequences without leaves point past the end, to a zero.
+      leaves: the terminal histories.
+      zero_sum: the blocks hold player 0's payoffs only (static).
+      num_entries: number of distinct combinations of sequences at leaves (static).
+    """
+
+    blocks: tuple[PayoffBlocks, ...]
+    entries: tuple[PayoffEntries, ...]
+    place: tuple[Array, ...]
+    leaves: Leaves
+    zero_sum: bool = dataclasses.field(metadata={"static": True})
+    num_entries: int = dataclasses.field(metadata={"static": True})
+
+    def product(self, player: int, weights: tuple[Array, ...]) -> Array:
+        """Direct counterfactual values of `player`'s sequences, `[L_p + 1]`.
+
+        Args:
+          player: p.
+          weights: every player's realization weights, `[L_q + 1]` each; p's own are not read.
+        """
+        parts = [block.product(player, weights) for block in self.blocks]
+        if self.entries:
+            parts.append(self.entries[player].product(player, weights))
+        zero = jnp.zeros(1, self.leaves.payoffs.dtype)
+        return jnp.concatenate([*parts, zero])[self.place[player]]
+
+    def with_payoffs(self, payoffs: Array, zero_sum: bool | None = None) -> PayoffTable:
+        """The same operator with other payoffs, `[Z, P]`; pure and differentiable.
+
+        Args:
+          payoffs: in the order of the leaves.
+          zero_sum: whether they are; None means as before.
+        """
+        if zero_sum is not None and zero_sum != self.zero_sum:
+            blocks = tuple(
+                dataclasses.replace(block, values=(block.values[0],) * (1 if zero_sum else 2)) for block in self.blocks
+            )
+            return dataclasses.replace(self, blocks=blocks, zero_sum=zero_sum).with_payoffs(payoffs)
+        leaves = dataclasses.replace(self.leaves, payoffs=payoffs)
+        num_players = payoffs.shape[1]
+        # In a zero-sum table one array serves both players; this form treats them alike under differentiation.
+        per_player = (
+            [(payoffs[:, 0] - payoffs[:, 1]) / 2] if self.zero_sum else [payoffs[:, p] for p in range(num_players)]
+        )
+        zeros = jnp.zeros(self.num_entries, payoffs.dtype)
+        sums = [zeros.at[leaves.entry].add(leaves.chance * payoff) for payoff in per_player]
+        blocks = []
+        for block, (entry, slot) in zip(self.blocks, leaves.block_slot, strict=True):
+            values = []
+            for old, new in zip(block.values, sums, strict=True):
+                flat = jnp.zeros(old.size, old.dtype).at[slot].set(new[entry], unique_indices=True)
+                values.append(flat.reshape(old.shape))
+            blocks.append(dataclasses.replace(block, values=tuple(values)))
+        signs = (1.0, -1.0) if self.zero_sum else (1.0,) * num_players
+        entries = tuple(
+            dataclasses.replace(e, values=signs[p] * sums[p % len(sums)][e.order]) for p, e in enumerate(self.entries)
+        )
+        return dataclasses.replace(self, blocks=tuple(blocks), entries=entries, leaves=leaves)
+
+
+def build_payoffs(
+    sequences: tuple[np.ndarray, ...],
+    empty: tuple[int, ...],
+    chance: np.ndarray,
+    payoffs: np.ndarray,
+    zero_sum: bool,
+    dtype: Any,
+    block_density: float = BLOCK_DENSITY,
+) -> PayoffTable:
+    """Arranges the leaves of a game.
+
+    Args:
+      sequences: per player `[Z]`, its flat sequence at every leaf.
+      empty: per player, L, the flat index of the empty sequence.
+      chance: `[Z]` float64 chance reach.
+      payoffs: `[Z, P]` float64.
+      zero_sum: two players whose payoffs sum to zero at every leaf.
+      dtype: of the float arrays.
+      block_density: see `BLOCK_DENSITY`; 0 stores everything in blocks, more than 1 nothing.
+    """
+    num_players = len(sequences)
+    combined, entry = np.unique(np.stack(sequences, axis=1), axis=0, return_inverse=True) if num_players > 2 else (
+        _unique_pairs(sequences, empty)
+    )
+    count = len(combined)
+    if num_players == 2 and block_density <= 1:
+        groups, in_block = _find_blocks(combined, empty, block_density)
+    else:
+        groups, in_block = [], np.zeros(count, bool)
+
+    rest = np.flatnonzero(~in_block)
+    place = [np.full(size + 1, -1, np.int64) for size in empty]
+    offsets = [0] * num_players
+    blocks, block_slot = [], []
+    for rows, columns, members, slot in groups:
+        shape = (len(rows), rows.shape[1], columns.shape[1])
+        blocks.append(
+            PayoffBlocks(
+                jnp.asarray(rows, jnp.int32),
+                jnp.asarray(columns, jnp.int32),
+                tuple(jnp.zeros(shape, dtype) for _ in range(1 if zero_sum else 2)),
+            )
+        )
+        block_slot.append((jnp.asarray(members, jnp.int32), jnp.asarray(slot, jnp.int32)))
+        present = (np.unique(slot // shape[2]), np.unique(slot // (shape[1] * shape[2]) * shape[2] + slot % shape[2]))
+        for player, flat in enumerate((rows.reshape(-1), columns.reshape(-1))):
+            place[player][flat[present[player]]] = offsets[player] + present[player]
+            offsets[player] += len(flat)
+    entries = []
+    if len(rest):
+        for player in range(num_players):
+            order = rest[np.argsort(combined[rest, player], kind="stable")]
+            own, row = np.unique(combined[order, player], return_inverse=True)
+            place[player][own] = offsets[player] + np.arange(len(own))
+            offsets[player] += len(own)
+            entries.append(
+                PayoffEntries(
+                    values=jnp.zeros(len(order), dtype),
+                    others=tuple(
+                        jnp.asarray(combined[order, other], jnp.int32)
+                        for other in range(num_players)
+                        if other != player
+                    ),
+                    order=jnp.asarray(order, jnp.int32),
+                    total=build_segment_sum(row.reshape(-1), len(own)),
+                )
+            )
+    for player in range(num_players):
+        place[player][place[player] < 0] = offsets[player]
+    leaves = Leaves(
+        payoffs=jnp.asarray(payoffs, dtype),
+        chance=jnp.asarray(chance, dtype),
+        entry=jnp.asarray(entry.reshape(-1), jnp.int32),
+        block_slot=tuple(block_slot),
+    )
+    table = PayoffTable(
+        blocks=tuple(blocks),
+        entries=tuple(entries),
+        place=tuple(jnp.asarray(p, jnp.int32) for p in place),
+        leaves=leaves,
+        zero_sum=zero_sum,
+        num_entries=count,
+    )
+    return table.with_payoffs(leaves.payoffs)
+
+
+def _unique_pairs(sequences: tuple[np.ndarray, ...], empty: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """`np.unique` over rows of one or two integers, by one 64-bit key each (much faster than by rows)."""
+    width = empty[-1] + 1
+    key = sequences[0].astype(np.int64) * width + sequences[1] if len(sequences) == 2 else sequences[0]
+    unique, inverse = np.unique(key, return_inverse=True)
+    pairs = np.stack([unique // width, unique % width], axis=1) if len(sequences) == 2 else unique[:, None]
+    return pairs, inverse
+
+
+_Group = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def _find_blocks(pairs: np.ndarray, empty: tuple[int, ...], density: float) -> tuple[list[_Group], np.ndarray]:
+    """Connected components of the graph between the two players' sequences, grouped by shape.
+
+    Returns:
+      Per group: rows `[C, R]`, columns `[C, K]`, the entries it holds and their places in `[C * R * K]`; and a mask
+      over entries, True where some group holds the entry.
+    """
+    rows, row = np.unique(pairs[:, 0], return_inverse=True)
+    columns, column = np.unique(pairs[:, 1], return_inverse=True)
+    total = len(rows) + len(columns)
+    graph = scipy.sparse.coo_matrix((np.ones(len(pairs), np.int8), (row, len(rows) + column)), shape=(total, total))
+    count, label = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    height = np.bincount(label[: len(rows)], minlength=count)
+    width = np.bincount(label[len(rows) :], minlength=count)
+    filled = np.bincount(label[row], minlength=count)
+    dense = filled >= density * height.astype(np.float64) * width
+    local_row = _rank_within(label[: len(rows)])
+    local_column = _rank_within(label[len(rows) :])
+
+    component = label[row]
+    groups: list[_Group] = []
+    in_block = np.zeros(len(pairs), bool)
+    padded_height, padded_width = _few_shapes(height, width, filled, dense, density)
+    dense &= filled >= density * padded_height * padded_width
+    for shape in np.unique(np.stack([padded_height, padded_width], axis=1)[dense], axis=0):
+        chosen = np.flatnonzero(dense & (padded_height == shape[0]) & (padded_width == shape[1]))
+        number = np.full(count, -1, np.int64)
+        number[chosen] = np.arange(len(chosen))
+        block_rows = np.full((len(chosen), shape[0]), empty[0], np.int64)
+        block_columns = np.full((len(chosen), shape[1]), empty[1], np.int64)
+        mine = number[label[: len(rows)]] >= 0
+        block_rows[number[label[: len(rows)]][mine], local_row[mine]] = rows[mine]
+        mine = number[label[len(rows) :]] >= 0
+        block_columns[number[label[len(rows) :]][mine], local_column[mine]] = columns[mine]
+        members = np.flatnonzero(number[component] >= 0)
+        in_block[members] = True
+        slot = (number[component[members]] * shape[0] + local_row[row[members]]) * shape[1]
+        groups.append((block_rows, block_columns, members, slot + local_column[column[members]]))
+    return groups, in_block
+
+
+def _rank_within(label: np.ndarray) -> np.ndarray:
+    """Position of each element among those of the same label, in order."""
+    order = np.argsort(label, kind="stable")
+    ranked = label[order]
+    rank = np.empty(len(label), np.int64)
+    rank[order] = np.arange(len(label)) - np.searchsorted(ranked, ranked, side="left")
+    return rank
+
+
+def _few_shapes(
+    height: np.ndarray, width: np.ndarray, filled: np.ndarray, dense: np.ndarray, density: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds block shapes up on ever coarser grids until few are left, or padding would thin the blocks too much."""
+    best = height.astype(np.float64), width.astype(np.float64)
+    for base in (1.0, 1.25, 1.5, 2.0, 3.0, 4.0):
+        shapes = tuple(_round_up(side, base) for side in (height, width))
+        volume = float((shapes[0] * shapes[1])[dense].sum())
+        if base > 1 and filled[dense].sum() < max(density, BLOCK_DENSITY) * volume:
+            break
+        best = shapes[0], shapes[1]
+        if len(np.unique(np.stack(best)[:, dense], axis=1).T) <= MAX_BLOCK_SHAPES:
+            break
+    return best[0].astype(np.int64), best[1].astype(np.int64)
+
+
+def _round_up(side: np.ndarray, base: float) -> np.ndarray:
+    """The next power of `base`, rounded up to an integer, but never more than the largest side."""
+    if base == 1.0:
+        return side.astype(np.float64)
+    power = np.ceil(np.log(np.maximum(side, 1)) / np.log(base) - 1e-9)
+    return np.minimum(np.maximum(np.ceil(base**power), side), side.max(initial=1)).astype(np.float64)

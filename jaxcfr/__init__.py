@@ -1,0 +1,96 @@
+"""jaxcfr: counterfactual regret minimization in JAX.
+
+    rules of a game --lower--> LoweredGame: GameTree + keys --solve--> SolverState --> strategy --> analytics, Profile
+"""
+
+from jaxcfr import errors
+from jaxcfr.analytics import (
+    best_response,
+    best_response_values,
+    cce_gap,
+    counterfactual_best_response,
+    counterfactual_reach,
+    counterfactual_values,
+    expected_payoffs,
+    exploitability,
+    gains,
+    nash_conv,
+)
+from jaxcfr.games import Game, list_games, load_game, register_game, validate_game
+from jaxcfr.linear_program import solve_lp
+from jaxcfr.profile import Profile
+from jaxcfr.regret.matching import regret_matching
+from jaxcfr.regret.schedules import constant, geometric, linear, polynomial
+from jaxcfr.regret.variants import (
+    RegretVariant,
+    cfr_plus,
+    dcfr,
+    dcfr_plus,
+    hs_cfr_plus,
+    hs_dcfr,
+    hs_pcfr_plus,
+    linear_cfr,
+    pcfr_plus,
+    pdcfr_plus,
+    sapcfr_plus,
+    vanilla,
+)
+from jaxcfr.solve import SolverState, average_strategy, current_strategy, solve, state_from_profile
+from jaxcfr.tree.build import build_tree
+from jaxcfr.tree.convert import uniform_strategy
+from jaxcfr.tree.game_tree import GameTree, Strategy, stack
+from jaxcfr.tree.lower import LoweredGame, lower
+from jaxcfr.tree.nodes import NodeTable
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Game",
+    "GameTree",
+    "LoweredGame",
+    "NodeTable",
+    "Profile",
+    "RegretVariant",
+    "SolverState",
+    "Strategy",
+    "average_strategy",
+    "best_response",
+    "best_response_values",
+    "build_tree",
+    "cce_gap",
+    "cfr_plus",
+    "constant",
+    "counterfactual_best_response",
+    "counterfactual_reach",
+    "counterfactual_values",
+    "current_strategy",
+    "dcfr",
+    "dcfr_plus",
+    "errors",
+    "expected_payoffs",
+    "exploitability",
+    "gains",
+    "geometric",
+    "hs_cfr_plus",
+    "hs_dcfr",
+    "hs_pcfr_plus",
+    "linear",
+    "linear_cfr",
+    "list_games",
+    "load_game",
+    "lower",
+    "nash_conv",
+    "pcfr_plus",
+    "pdcfr_plus",
+    "polynomial",
+    "register_game",
+    "regret_matching",
+    "sapcfr_plus",
+    "solve",
+    "solve_lp",
+    "stack",
+    "state_from_profile",
+    "uniform_strategy",
+    "validate_game",
+    "vanilla",
+]

@@ -118,7 +118,7 @@ def format_path(path: Sequence[Any]) -> str:
 
 def require_enumerable_chance(game: Any, path: Sequence[Any], what: str) -> Sequence[tuple[Action, Probability]]:
     """The chance outcomes at `game`; raises `ChanceNotEnumerableError` naming `what` needs them."""
-    outcomes = game.chance_outcomes()
+    outcomes: Sequence[tuple[Action, Probability]] | None = game.chance_outcomes()
     if outcomes is None:
         raise ChanceNotEnumerableError(
             f"{game_name(game)}: chance can only be sampled at {format_path(path)} (chance_outcomes() is None), but "

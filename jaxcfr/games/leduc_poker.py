@@ -281,4 +281,5 @@ class LeducPoker(Game):
 
     def action_label(self, action: Any) -> str:
         """The action in words, or the card."""
-        return (self._rules.labels if self._chance else _LABELS)[action]
+        labels = self._rules.labels if self._chance else _LABELS
+        return labels[int(action)]

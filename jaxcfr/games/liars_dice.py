@@ -182,10 +182,9 @@ class LiarsDice(Game):
         """
         if self._cups is None:
             return "?" * (self._rules.dice - len(self._rolls))
-        return self._cups[player] + self._bids
+        cup: str = self._cups[player]
+        return cup + self._bids
 
     def action_label(self, action: Any) -> str:
         """The bid as quantity x face, "liar", or the face rolled."""
-        if self._cups is None:
-            return str(action + 1)
-        return self._rules.labels[action]
+        return str(action + 1) if self._cups is None else self._rules.labels[int(action)]

@@ -35,8 +35,6 @@ from numbers import Rational
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-
 from jaxcfr.errors import GameError, GameFileError, GameTooLargeError, RecallError
 from jaxcfr.games.base import Action, Game, action_label, format_path, game_name, require_enumerable_chance
 
@@ -169,7 +167,7 @@ class _EfgFile:
         self.returns: list[_Payoffs | None] = []  # summed along the path, at terminal nodes
 
 
-class EfgGame:
+class EfgGame(Game):
     """A history of a game read from a Gambit `.efg` file (a `jaxcfr.games.base.Game`).
 
     Actions are the integers 0, 1, ... in the order of the file, and
@@ -179,7 +177,6 @@ class EfgGame:
     `parse_efg`; the format is the Gambit documentation's.
     """
 
-    # One object per visited history: an explicit Protocol subclass would carry a dictionary, hence the duck typing.
     __slots__ = ("_file", "_node", "num_players")
 
     def __init__(self, file: _EfgFile, node: int = 0) -> None:
@@ -207,10 +204,6 @@ class EfgGame:
         if self._file.players[self._node] != _CHANCE:
             raise GameError(f"{self.name}: chance does not move at {self._place()}")
         return self._file.infosets[self._file.rows[self._node]].outcomes
-
-    def sample_chance(self, rng: np.random.Generator) -> Action:
-        """One move of chance, drawn with `rng`."""
-        return Game.sample_chance(self, rng)
 
     def legal_actions(self) -> Sequence[int]:
         """0 to k - 1 at a `p` node with k actions."""
@@ -722,7 +715,7 @@ class _Parser:
         )
 
     def expected_payoffs(self, index: int, named: int, number: int) -> NoReturn:
-        if index < self.count and index == named:
+        if index == named and self.tokens[index] in ("t", "p", "c"):
             self.fail(index - 1, f"outcome {number} is used before its payoffs are given")
         self.expected(index, f"the list of payoffs of outcome {number} in braces, as it was not described before,")
 

@@ -71,8 +71,8 @@ def add(total: Total, value: Array) -> Total:
 
 def power_of_two(shift: Array, dtype: Any) -> Array:
     """`2^-shift` exactly; 0 where that is below the smallest normal number."""
-    smallest = float(jnp.log2(jnp.finfo(dtype).tiny))
-    exponent = jnp.clip(shift, 0, -smallest).astype(jnp.int32)
+    smallest = jnp.finfo(dtype).minexp
+    exponent = jnp.clip(shift, 0, -int(smallest)).astype(jnp.int32)
     return jnp.where(shift > -smallest, 0, jnp.ldexp(jnp.ones((), dtype), -exponent))
 
 

@@ -10,7 +10,9 @@ only the call is left. If the last bid holds, its bidder wins, else the caller.
 
 Payoffs (chips): 1 to the winner, -1 to the loser.
 
-Value: known by computation only, so `nash_value` gives none.
+Value to player 0 for one die each and `reset-face`, 1 to 6 faces: 1, 1/2, 1/9, 1/16,
+1/125, -7/258 (linear programs over the sequence form, solved to 1e-15; the fractions
+are read off the decimals). Other values are not stated.
 
 Source: a folk game; this form as in Lanctot (2013), with the highest face wild as in
 Neller and Hnath (2011). Options are spelled as in OpenSpiel.
@@ -38,6 +40,9 @@ OPTIONS = (
     ),
 )
 
+# By number of faces, one die each, reset-face.
+_VALUES = {1: (1, 1), 2: (1, 2), 3: (1, 9), 4: (1, 16), 5: (1, 125), 6: (-7, 258)}
+
 _WIN = (1, -1)
 _LOSS = (-1, 1)
 
@@ -45,7 +50,7 @@ _LOSS = (-1, 1)
 class _Rules:
     """What all histories of one game share."""
 
-    __slots__ = ("bids", "dice", "labels", "later", "liar", "name", "numdice", "outcomes", "sides")
+    __slots__ = ("bids", "dice", "labels", "later", "liar", "name", "numdice", "outcomes", "sides", "value")
 
     def __init__(self, **values: Any) -> None:
         values = {option.name: option.check("liars_dice", values[option.name]) for option in OPTIONS}
@@ -53,6 +58,9 @@ class _Rules:
         self.numdice: int = values["numdice"]
         self.sides: int = values["dice_sides"]
         self.dice = 2 * self.numdice
+        self.value: Fraction | None = None
+        if self.numdice == 1 and values["bidding_rule"] == "reset-face" and self.sides in _VALUES:
+            self.value = Fraction(*_VALUES[self.sides])
         quantities = range(1, self.dice + 1)
         faces = range(1, self.sides + 1)
         if values["bidding_rule"] == "reset-face":
@@ -182,8 +190,12 @@ class LiarsDice(Game):
         """
         if self._cups is None:
             return "?" * (self._rules.dice - len(self._rolls))
-        cup: str = self._cups[player]
-        return cup + self._bids
+        return self._cups[player] + self._bids
+
+    def nash_value(self) -> tuple[Fraction, Fraction] | None:
+        """The value for one die of up to six faces each and `reset-face`, else None."""
+        value = self._rules.value
+        return None if value is None else (value, -value)
 
     def action_label(self, action: Any) -> str:
         """The bid as quantity x face, "liar", or the face rolled."""

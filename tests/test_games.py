@@ -1,0 +1,483 @@
+"""The bundled games: sizes, values, payoffs and keys against published figures, and against OpenSpiel."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jaxcfr.errors import GameError, OptionError
+from jaxcfr.games import (
+    BiasedCoin,
+    Goofspiel,
+    KuhnPoker,
+    LeducPoker,
+    LiarsDice,
+    MatchingPennies,
+    RockPaperScissors,
+    list_games,
+    load_game,
+)
+
+# Histories and information sets per player.
+SIZES = {
+    "rock_paper_scissors": (13, [1, 1]),
+    "matching_pennies": (7, [1, 1]),
+    "biased_coin": (11, [2, 1]),
+    "biased_coin(q=0)": (6, [1, 1]),
+    "kuhn_poker": (58, [6, 6]),
+    "kuhn_poker(players=3)": (617, [16, 16, 16]),
+    "kuhn_poker(players=4)": (7886, [40, 40, 40, 40]),
+    "leduc_poker": (9457, [468, 468]),
+    "leduc_poker(suit_isomorphism=True)": (1939, [144, 144]),
+    "liars_dice": (294883, [12288, 12288]),
+    "liars_dice(dice_sides=3)": (1147, [96, 96]),
+    "liars_dice(dice_sides=3,bidding_rule=reset-quantity)": (1147, [96, 96]),
+    "liars_dice(numdice=2,dice_sides=2)": (8191, [384, 384]),
+    "goofspiel(num_cards=1)": (4, [1, 1]),
+    "goofspiel(num_cards=3,imp_info=True,points_order=descending)": (67, [8, 8]),
+    "goofspiel(num_cards=3,imp_info=False,points_order=descending)": (67, [10, 10]),
+    "goofspiel(num_cards=3,imp_info=True)": (418, [45, 45]),
+    "goofspiel(num_cards=3)": (418, [57, 57]),
+    "goofspiel(num_cards=4,imp_info=True,points_order=ascending)": (1077, [81, 81]),
+    "goofspiel(num_cards=4,imp_info=True,points_order=ascending,num_turns=2)": (213, [11, 11]),
+    "goofspiel(num_cards=3,players=3,imp_info=True)": (2551, [57, 57, 57]),
+}
+
+SMALL = [
+    "rock_paper_scissors",
+    "matching_pennies",
+    "biased_coin",
+    "biased_coin(q=1/3)",
+    "kuhn_poker",
+    "kuhn_poker(players=3)",
+    "leduc_poker",
+    "leduc_poker(suit_isomorphism=True)",
+    "leduc_poker(ranks=2,suits=3)",
+    "leduc_poker(players=3,ranks=2,suit_isomorphism=True)",
+    "liars_dice(dice_sides=3)",
+    "liars_dice(numdice=2,dice_sides=2)",
+    "goofspiel(num_cards=3)",
+    "goofspiel(num_cards=3,num_turns=2)",
+    "goofspiel(num_cards=3,imp_info=True,players=3,returns_type=point_difference)",
+]
+
+
+def moves(state: Any) -> list[Any]:
+    """Every action or outcome at a history."""
+    return [a for a, _ in state.chance_outcomes()] if state.is_chance() else list(state.legal_actions())
+
+
+def histories(root: Any) -> Any:
+    """Every history below `root`, itself included."""
+    stack = [root]
+    while stack:
+        state = stack.pop()
+        yield state
+        if not state.is_terminal():
+            stack.extend(state.step(a) for a in moves(state))
+
+
+def play(root: Any, *actions: Any) -> Any:
+    """The history after some actions."""
+    for action in actions:
+        root = root.step(action)
+    return root
+
+
+def value_by_lp(root: Any) -> float:
+    """The value of a two-player zero-sum game to player 0, by the linear program over the sequence form."""
+    optimize = pytest.importorskip("scipy.optimize", reason="the linear program needs scipy: pip install scipy")
+    sparse = pytest.importorskip("scipy.sparse", reason="the linear program needs scipy: pip install scipy")
+    sequences: list[dict[Any, int]] = [{None: 0}, {None: 0}]
+    infosets: list[dict[Any, tuple[int, int]]] = [{}, {}]
+    payoffs: dict[tuple[int, int], float] = {}
+    stack = [(root, (0, 0), 1.0)]
+    while stack:
+        state, last, reach = stack.pop()
+        if state.is_terminal():
+            payoffs[last] = payoffs.get(last, 0.0) + reach * float(state.terminal_returns()[0])
+        elif state.is_chance():
+            stack.extend((state.step(a), last, reach * float(p)) for a, p in state.chance_outcomes())
+        else:
+            p = state.player_to_act()
+            key = state.infoset_key(p)
+            infosets[p].setdefault(key, (len(infosets[p]) + 1, last[p]))
+            for a in state.legal_actions():
+                sequence = sequences[p].setdefault((key, a), len(sequences[p]))
+                stack.append((state.step(a), (sequence, last[1]) if p == 0 else (last[0], sequence), reach))
+    flow = []
+    for p in range(2):
+        matrix = sparse.lil_matrix((len(infosets[p]) + 1, len(sequences[p])))
+        matrix[0, 0] = 1
+        for row, parent in infosets[p].values():
+            matrix[row, parent] = -1
+        for key_action, sequence in sequences[p].items():
+            if key_action is not None:
+                matrix[infosets[p][key_action[0]][0], sequence] = 1
+        flow.append(matrix.tocsr())
+    n, m, k = len(sequences[0]), len(sequences[1]), flow[1].shape[0]
+    rows, columns = zip(*payoffs, strict=True)
+    payoff = sparse.coo_matrix((list(payoffs.values()), (rows, columns)), shape=(n, m))
+    # Maximise what player 1's best answer leaves: v[0] subject to flow1' v <= payoff' x, x a realization plan.
+    result = optimize.linprog(
+        [0.0] * n + [-1.0] + [0.0] * (k - 1),
+        A_ub=sparse.hstack([-payoff.T, flow[1].T]).tocsr(),
+        b_ub=[0.0] * m,
+        A_eq=sparse.hstack([flow[0], sparse.csr_matrix((flow[0].shape[0], k))]).tocsr(),
+        b_eq=[1.0] + [0.0] * (flow[0].shape[0] - 1),
+        bounds=[(0, None)] * n + [(None, None)] * k,
+        method="highs",
+    )
+    assert result.success
+    return float(-result.fun)
+
+
+@pytest.mark.parametrize("spec", SIZES)
+def test_sizes(spec: str) -> None:
+    """Histories and information sets are as many as published, or as OpenSpiel has them."""
+    root = load_game(spec)
+    count, infosets = 0, [set() for _ in range(root.num_players)]
+    for state in histories(root):
+        count += 1
+        if not state.is_terminal() and not state.is_chance():
+            player = state.player_to_act()
+            infosets[player].add(state.infoset_key(player))
+    assert (count, [len(s) for s in infosets]) == SIZES[spec]
+
+
+@pytest.mark.parametrize("spec", SMALL)
+def test_payoffs_are_zero_sum_and_chance_is_exact(spec: str) -> None:
+    """Payoffs sum to zero exactly, probabilities to one exactly."""
+    for state in histories(load_game(spec)):
+        if state.is_terminal():
+            assert sum(state.terminal_returns()) == 0
+            assert moves(state) == []
+        elif state.is_chance():
+            assert sum(p for _, p in state.chance_outcomes()) == 1
+            assert len(state.legal_actions()) == 0
+
+
+@pytest.mark.parametrize("spec", SMALL)
+def test_histories_are_values(spec: str) -> None:
+    """No history carries a dictionary, every name is the root's, and every key and repr is text."""
+    root = load_game(spec)
+    for state in histories(root):
+        assert not hasattr(state, "__dict__")
+        assert state.name == root.name
+        assert root.name in repr(state)
+        assert all(isinstance(state.infoset_key(p), str) for p in range(root.num_players))
+
+
+@pytest.mark.parametrize("spec", SMALL)
+def test_what_players_know_only_grows(spec: str) -> None:
+    """Two histories that a player cannot tell apart had parents it could not tell apart either, at least not by keys
+    of its own that differ: the keys along a path are determined by the last key.
+    """
+    root = load_game(spec)
+    for player in range(root.num_players):
+        seen: dict[Any, tuple[Any, ...]] = {}
+        stack = [(root, ())]
+        while stack:
+            state, before = stack.pop()
+            if state.is_terminal():
+                continue
+            key = state.infoset_key(player)
+            path = before if before and before[-1] == key else (*before, key)
+            assert seen.setdefault(key, path) == path
+            stack.extend((state.step(a), path) for a in moves(state))
+
+
+@pytest.mark.parametrize("spec", SMALL)
+def test_an_illegal_action_is_refused(spec: str) -> None:
+    """`step` raises `GameError` for what is not legal, everywhere."""
+    rng = random.Random(0)
+    state = load_game(spec)
+    while True:
+        for action in (-1, 10**6, "x", None):
+            with pytest.raises(GameError, match=r"not a legal action|not an outcome|play has ended"):
+                state.step(action)
+        if state.is_terminal():
+            break
+        state = state.step(rng.choice(moves(state)))
+
+
+@pytest.mark.parametrize("spec", SMALL)
+def test_labels_are_distinct(spec: str) -> None:
+    """The labels of the actions at a history differ."""
+    for state in histories(load_game(spec)):
+        labels = [state.action_label(a) for a in moves(state)]
+        assert len(set(labels)) == len(labels)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "rock_paper_scissors",
+        "matching_pennies",
+        "kuhn_poker",
+        "leduc_poker",
+        "leduc_poker(suit_isomorphism=True)",
+        "liars_dice(dice_sides=1)",
+        "liars_dice(dice_sides=2)",
+        "liars_dice(dice_sides=3)",
+        "liars_dice(dice_sides=4)",
+        "goofspiel(num_cards=3,returns_type=point_difference)",
+        "goofspiel(num_cards=4,imp_info=True,points_order=descending)",
+    ],
+)
+def test_nash_values_against_a_linear_program(spec: str) -> None:
+    """`nash_value` is what the linear program gives."""
+    root = load_game(spec)
+    value = root.nash_value()
+    assert value is not None
+    assert float(value[0]) == pytest.approx(value_by_lp(root), abs=2e-11)
+    assert value[0] == -value[1]
+
+
+@pytest.mark.parametrize("q", [0, Fraction(1, 100), 0.3, 0.5, Fraction(2, 3), 0.75, Fraction(3, 4), 0.9, 1, 1.0])
+def test_biased_coin_value(q: Any) -> None:
+    """The closed form holds for every bias."""
+    root = BiasedCoin(q)
+    value = root.nash_value()
+    assert float(value[0]) == pytest.approx(value_by_lp(root), abs=1e-12)
+    assert value[0] == -value[1]
+    assert float(value[0]) == pytest.approx(min(8 * float(q) / 3 - 1, 1))
+
+
+def test_biased_coin_stays_exact() -> None:
+    """A fraction in gives fractions out."""
+    root = BiasedCoin(Fraction(1, 3))
+    assert root.name == "biased_coin(q=1/3)"
+    assert root.nash_value() == (Fraction(-1, 9), Fraction(1, 9))
+    assert root.chance_outcomes() == ((0, Fraction(1, 3)), (1, Fraction(2, 3)))
+    assert BiasedCoin().name == BiasedCoin(0.5).name == "biased_coin"
+
+
+def test_values_that_are_not_known() -> None:
+    """No value is made up."""
+    assert KuhnPoker(3).nash_value() is None
+    assert LeducPoker(ranks=4).nash_value() is None
+    assert LeducPoker(suits=3, suit_isomorphism=True).nash_value() is None
+    assert LiarsDice(numdice=2).nash_value() is None
+    assert LiarsDice(bidding_rule="reset-quantity").nash_value() is None
+    assert Goofspiel(returns_type="total_points").nash_value() is None
+    assert Goofspiel(players=3).nash_value() is None
+    assert LiarsDice().nash_value() == (Fraction(-7, 258), Fraction(7, 258))
+
+
+def test_kuhn_plays() -> None:
+    """Payoffs and keys of single plays."""
+    state = play(KuhnPoker(), 0, 2)
+    assert [state.infoset_key(p) for p in (0, 1)] == ["0", "2"]
+    assert play(state, 0, 0).terminal_returns() == (-1, 1)
+    assert play(state, 0, 1, 0).terminal_returns() == (-1, 1)
+    assert play(state, 0, 1, 1).terminal_returns() == (-2, 2)
+    assert play(state, 1, 0).terminal_returns() == (1, -1)
+    assert play(state, 0, 1).infoset_key(0) == "0pb"
+    assert play(KuhnPoker(3), 2, 0, 3, 0, 1, 1, 0).terminal_returns() == (-1, -2, 3)
+    assert [KuhnPoker().step(1).infoset_key(p) for p in (0, 1)] == ["1?", "?"]
+
+
+def test_leduc_plays() -> None:
+    """Payoffs and keys of single plays: fold, pair, higher card, split."""
+    iso = LeducPoker(suit_isomorphism=True)
+    deal = play(iso, 0, 2)
+    assert deal.infoset_key(0) == "J " and deal.infoset_key(1) == "K "
+    assert deal.legal_actions() == (1, 2)
+    assert play(deal, 2).legal_actions() == (0, 1, 2)
+    assert play(deal, 2, 2).legal_actions() == (0, 1)
+    assert play(deal, 2, 0).terminal_returns() == (1, -1)
+    board = play(deal, 2, 2, 1)
+    assert board.is_chance() and board.infoset_key(0) == "J rrc/?"
+    assert board.chance_outcomes() == ((0, Fraction(1, 4)), (1, Fraction(1, 2)), (2, Fraction(1, 4)))
+    pair = play(board, 0)
+    assert pair.infoset_key(1) == "K rrc/J "
+    assert play(pair, 1, 1).terminal_returns() == (5, -5)
+    assert play(board, 1, 2, 2, 1).terminal_returns() == (-13, 13)
+    assert play(iso, 1, 1, 1, 1, 0, 2, 1).terminal_returns() == (0, 0)
+    assert play(LeducPoker(), 0, 5).infoset_key(1) == "Kh "
+    # Three players and a split pot: chips stay exact.
+    three = play(LeducPoker(3, True, ranks=2, suits=3), 0, 0, 1, 1, 1, 1, 0, 1, 1, 1)
+    assert three.terminal_returns() == (Fraction(1, 2), Fraction(1, 2), -1)
+
+
+def test_leduc_decks() -> None:
+    """Ranks and suits change the deck and the name."""
+    assert LeducPoker(ranks=3).name == "leduc_poker"
+    assert LeducPoker(ranks=4, suits=3).name == "leduc_poker(ranks=4,suits=3)"
+    assert len(LeducPoker(ranks=4, suits=3).chance_outcomes()) == 12
+    assert len(LeducPoker(players=4).chance_outcomes()) == 10
+    assert LeducPoker(ranks=14).action_label(1) == "0.1"
+    with pytest.raises(OptionError, match="4 cards; 4 players and the board need 5 or more"):
+        LeducPoker(players=4, ranks=2)
+
+
+def test_liars_dice_plays() -> None:
+    """The highest face is wild; the caller loses when the bid holds."""
+    root = LiarsDice()
+    deal = play(root, 0, 5)  # a 1 and a wild 6
+    assert deal.infoset_key(0) == "1" and root.infoset_key(0) == "??" and root.step(0).infoset_key(0) == "?"
+    two_ones = play(deal, 6)
+    assert deal.action_label(6) == "2x1" and two_ones.action_label(12) == "liar"
+    assert two_ones.infoset_key(1) == "6 2x1"
+    assert play(two_ones, 12).terminal_returns() == (1, -1)
+    assert play(deal, 7, 12).terminal_returns() == (-1, 1)
+    assert play(deal, 11).legal_actions() == range(12, 13)
+    assert play(LiarsDice(2, 3), 2, 0, 1, 1).infoset_key(0) == "13"
+    assert LiarsDice(bidding_rule="reset-quantity", dice_sides=3).step(0).step(0).action_label(1) == "2x1"
+    assert play(LiarsDice(2, 10), 9, 0, 3, 3).infoset_key(0) == "1,10"
+
+
+def test_goofspiel_plays() -> None:
+    """Bids, prizes, ties and what is told."""
+    root = Goofspiel(num_cards=3, imp_info=True, points_order="descending", returns_type="point_difference")
+    assert root.infoset_key(0) == "3:" and root.infoset_key(1) == "3:?"
+    bid = root.step(1)
+    assert bid.infoset_key(0) == "3:2?" and bid.infoset_key(1) == "3:"
+    told = bid.step(0)
+    assert told.infoset_key(0) == "3:2>0 2:" and told.infoset_key(1) == "3:1>0 2:?"
+    assert play(told, 2, 2).terminal_returns() == (Fraction(3, 2) - Fraction(1, 2), -1)
+    tie = play(Goofspiel(num_cards=3, points_order="ascending"), 1, 1)
+    assert tie.infoset_key(1) == "1:2,2>- 2:?"
+    assert play(tie, 2, 0).terminal_returns() == (-1, 1)  # 2 points against the last prize, 3
+    random_order = Goofspiel(num_cards=3)
+    assert random_order.is_chance() and random_order.infoset_key(0) == "?"
+    assert Goofspiel(num_cards=4, num_turns=4).name == "goofspiel(num_cards=4)"
+    two = play(Goofspiel(num_cards=3, num_turns=2, points_order="descending", returns_type="total_points"), 2, 0, 0, 1)
+    assert two.is_terminal() and two.terminal_returns() == (3, 2)
+
+
+def test_two_move_games() -> None:
+    """Who beats whom, and what is seen."""
+    rps = RockPaperScissors()
+    assert play(rps, 1, 0).terminal_returns() == (1, -1)
+    assert play(rps, 1, 2).terminal_returns() == (-1, 1)
+    assert play(rps, 2, 2).terminal_returns() == (0, 0)
+    assert play(rps, 0).infoset_key(1) == "" and play(rps, 0).infoset_key(0) == "rock"
+    assert rps.infoset_key(1) == "?" and rps.infoset_key(0) == ""
+    assert play(MatchingPennies(), 1, 1).terminal_returns() == (1, -1)
+    assert play(MatchingPennies(), 0, 1).terminal_returns() == (-1, 1)
+
+
+def test_large_games_start_at_once() -> None:
+    """The largest options make a root and a play without walking anything."""
+    for spec in ("kuhn_poker(players=10)", "leduc_poker(players=10,ranks=100,suits=5)", "goofspiel(num_cards=200)"):
+        rng = np.random.default_rng(0)
+        state = load_game(spec)
+        while not state.is_terminal():
+            state = state.step(state.sample_chance(rng) if state.is_chance() else state.legal_actions()[-1])
+        assert len(state.terminal_returns()) == state.num_players
+    assert len(LiarsDice(numdice=100, dice_sides=100)._rules.bids) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: KuhnPoker(11), "kuhn_poker: players=11 is not allowed; players is an integer from 2 to 10"),
+        (lambda: KuhnPoker(True), "players=True is not allowed"),
+        (lambda: KuhnPoker(2.0), r"players=2\.0 is not allowed"),
+        (lambda: BiasedCoin(1.5), "q is a number from 0 to 1"),
+        (lambda: BiasedCoin(float("nan")), "q=nan is not allowed"),
+        (lambda: LiarsDice(players=3), "players=3 is not allowed; players is 2"),
+        (lambda: LiarsDice(bidding_rule="highest"), "bidding_rule is reset-face, reset-quantity"),
+        (lambda: LeducPoker(suit_isomorphism=1), "suit_isomorphism is True or False"),
+        (lambda: Goofspiel(num_cards=3, num_turns=4), "num_turns=4 is not allowed; num_turns is -1, or 1 to num_cards=3"),
+        (lambda: Goofspiel(num_turns=0), "num_turns=0 is not allowed"),
+        (lambda: Goofspiel(points_order="up"), "points_order is random, descending, ascending"),
+    ],
+)
+def test_options_out_of_range(make: Any, message: str) -> None:
+    """A bad option is named with its value and what is allowed."""
+    with pytest.raises(OptionError, match=message):
+        make()
+
+
+def test_numpy_options() -> None:
+    """Numbers of numpy are as good as Python's."""
+    assert KuhnPoker(np.int64(3)).name == "kuhn_poker(players=3)"
+    assert LeducPoker(suit_isomorphism=np.bool_(True)).name == "leduc_poker(suit_isomorphism=True)"
+
+
+# --- against OpenSpiel ---
+
+OPEN_SPIEL = 'comparing with OpenSpiel needs pyspiel: pip install "jaxcfr[openspiel]"'
+
+# Specification here, the same game in OpenSpiel, and plays to sample (None: every history).
+PAIRS = [
+    ("rock_paper_scissors", "matrix_rps", None),
+    ("matching_pennies", "matrix_mp", None),
+    *((f"kuhn_poker(players={n})", f"kuhn_poker(players={n})", None) for n in (2, 3, 4)),
+    ("kuhn_poker(players=10)", "kuhn_poker(players=10)", 200),
+    ("leduc_poker", "leduc_poker", None),
+    ("leduc_poker(suit_isomorphism=True)", "leduc_poker(suit_isomorphism=True)", None),
+    *((f"leduc_poker(players={n})", f"leduc_poker(players={n})", 300) for n in (3, 6, 10)),
+    *((f"liars_dice({options})",) * 2 + (None,) for options in ("dice_sides=3", "numdice=2,dice_sides=2")),
+    ("liars_dice(bidding_rule=reset-quantity,dice_sides=3)",) * 2 + (None,),
+    ("liars_dice(numdice=3)",) * 2 + (300,),
+    *(
+        (f"goofspiel({options})",) * 2 + (None,)
+        for options in (
+            "num_cards=1",
+            "num_cards=3,imp_info=True,points_order=descending",
+            "num_cards=3,imp_info=True,points_order=random",
+            "num_cards=3,imp_info=False,points_order=ascending,returns_type=total_points",
+            "num_cards=4,imp_info=True,num_turns=2,points_order=random,returns_type=point_difference",
+            "num_cards=3,players=3,imp_info=True",
+        )
+    ),
+    ("goofspiel(num_cards=7,players=3,imp_info=True)",) * 2 + (300,),
+]
+
+
+@pytest.mark.parametrize(("spec", "theirs", "plays"), PAIRS, ids=[pair[0] for pair in PAIRS])
+def test_against_openspiel(spec: str, theirs: str, plays: int | None) -> None:
+    """The same histories, actions, probabilities, payoffs and partition into information sets."""
+    pyspiel = pytest.importorskip("pyspiel", reason=OPEN_SPIEL)
+    turn_based = theirs.startswith(("goofspiel", "matrix"))
+    game = pyspiel.load_game_as_turn_based(theirs) if turn_based else pyspiel.load_game(theirs)
+    forward: dict[Any, Any] = {}
+    backward: dict[Any, Any] = {}
+
+    def compare(ours: Any, state: Any) -> list[Any]:
+        assert ours.is_terminal() == state.is_terminal()
+        if ours.is_terminal():
+            assert [float(u) for u in ours.terminal_returns()] == pytest.approx(state.returns())
+            return []
+        assert ours.is_chance() == state.is_chance_node()
+        if ours.is_chance():
+            assert [(a, float(p)) for a, p in ours.chance_outcomes()] == pytest.approx(state.chance_outcomes())
+        else:
+            player = ours.player_to_act()
+            assert player == state.current_player()
+            assert list(ours.legal_actions()) == state.legal_actions()
+            key = (player, ours.infoset_key(player))
+            text = (player, state.information_state_string())
+            assert forward.setdefault(key, text) == text
+            assert backward.setdefault(text, key) == key
+        return moves(ours)
+
+    root, start = load_game(spec), game.new_initial_state()
+    assert root.num_players == game.num_players()
+    if plays is None:
+        stack = [(root, start)]
+        while stack:
+            ours, state = stack.pop()
+            stack.extend((ours.step(a), state.child(a)) for a in compare(ours, state))
+        return
+    rng = random.Random(0)
+    for _ in range(plays):
+        ours, state = root, start.clone()
+        while actions := compare(ours, state):
+            action = rng.choice(actions)
+            ours = ours.step(action)
+            state.apply_action(action)
+
+
+def test_every_bundled_game_is_tested() -> None:
+    """No game is listed without a size here."""
+    bundled = {g.name for g in list_games() if g.factory.__module__.startswith("jaxcfr.games.")}
+    assert bundled <= {spec.partition("(")[0] for spec in SIZES}

@@ -23,7 +23,7 @@ from jaxcfr.errors import (
     GameTooLargeError,
     RecallError,
 )
-from jaxcfr.games.base import Game
+from jaxcfr.games import Game, load_game
 from jaxcfr.interop import EfgGame, format_efg, parse_efg, read_efg, write_efg
 
 CASES = Path(__file__).parent / "cases"
@@ -665,6 +665,19 @@ def test_writes_keys_labels_and_numbers() -> None:
 
 
 @pytest.mark.parametrize(
+    "spec",
+    ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "matching_pennies", "rock_paper_scissors", "biased_coin"],
+)
+def test_bundled_games_round_trip(spec: str, tmp_path: Path) -> None:
+    game = load_game(spec)
+    path = tmp_path / "bundled.efg"
+    write_efg(game, path)
+    again = read_efg(path)
+    assert same_game(game, again, same_keys=False) == again.num_nodes
+    assert format_efg(again) == path.read_text()
+
+
+@pytest.mark.parametrize(
     ("floats", "exact"),
     [
         ([1 / 3] * 3, [Fraction(1, 3)] * 3),
@@ -757,7 +770,7 @@ def test_deep_game_is_written() -> None:
             self.level = level
 
         def is_terminal(self) -> bool:
-            return self.level == 20_000
+            return self.level == 5_000
 
         def is_chance(self) -> bool:
             return False
@@ -778,7 +791,7 @@ def test_deep_game_is_written() -> None:
             return (1,)
 
     game: Any = Count()
-    assert written(game).num_nodes == 20_001
+    assert written(game).num_nodes == 5_001
 
 
 @pytest.mark.parametrize("name", SMALL)

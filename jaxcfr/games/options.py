@@ -51,7 +51,8 @@ class GameOption:
     def allowed(self) -> str:
         """The allowed values in words, for messages and lists."""
         if self.choices:
-            return ", ".join(str(choice) for choice in self.choices)
+            *others, last = [str(choice) for choice in self.choices]
+            return f"{', '.join(others)} or {last}" if others else last
         if self.type is bool:
             return "True or False"
         if self.type is str:

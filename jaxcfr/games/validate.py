@@ -73,7 +73,7 @@ def _text(path: _Path | None) -> str:
         actions.append(node.action)
         node = node.before
     shown = format_path(actions[::-1])
-    return shown if node is None else f"({node.depth} moves) > {shown}"
+    return shown if node is None else f"({node.depth} moves before) > {shown}"
 
 
 class _Facts(NamedTuple):
@@ -193,7 +193,8 @@ class _Walk:
             if facts != said:
                 raise self.error(path, f"the history changed while others were walked: {_difference(said, facts)}")
             histories += 1
-            depth = max(depth, path.depth if path is not None else 0)
+            level = path.depth if path is not None else 0
+            depth = max(depth, level)
             if facts.kind == "terminal":
                 terminals += 1
                 continue
@@ -209,7 +210,7 @@ class _Walk:
                 self.check_others(state, path, facts.player)
                 self.enter(facts, path, last)
                 moves = list(facts.actions)
-            if depth >= self.max_depth:
+            if level >= self.max_depth:
                 raise self.error(path, f"the play goes on after {self.max_depth} moves; the game may never end")
             children = []
             for move in moves:

@@ -664,6 +664,12 @@ def test_writes_keys_labels_and_numbers() -> None:
     assert len({line for line in format_efg(tree).splitlines() if line.startswith("t")}) == 2
 
 
+def test_names_are_fitted_to_what_gambit_accepts() -> None:
+    tree = Tree(1, (0, " J\u2665  \tb\x00 ", [" raise  2", "\ud800"], [("t", [1])] * 2))
+    assert written(tree).infoset.name == "J\\u2665 b\\x00"
+    assert written(tree).infoset.actions == ("raise 2", "\\ud800")
+
+
 @pytest.mark.parametrize(
     "spec",
     ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "matching_pennies", "rock_paper_scissors", "biased_coin"],

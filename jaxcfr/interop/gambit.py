@@ -835,7 +835,9 @@ def format_efg(game: Game, *, max_nodes: int = 10_000_000) -> str:
     and inner outcomes. In any other game the information sets of each player
     and the outcomes are numbered as they are met, information-set keys become
     the names of the sets, and action labels are those of the first history of
-    a set. Descriptions are repeated at every node, since not every reader of
+    a set. Names and labels are fitted to what Gambit 16.7 accepts: printable
+    ASCII (other characters escaped), without spaces at the ends or in a row.
+    Descriptions are repeated at every node, since not every reader of
     the format follows references.
 
     Numbers are written as exact ratios. A float payoff is taken to be the
@@ -922,7 +924,7 @@ def _capture(game: Game, max_nodes: int) -> _EfgFile:
     names = getattr(game, "player_names", None)
     if not (isinstance(names, (list, tuple)) and len(names) == players and all(isinstance(n, str) for n in names)):
         names = [f"Player {player + 1}" for player in range(players)]
-    file = _EfgFile(title, title, "", tuple(names))
+    file = _EfgFile(title, title, "", tuple(map(_fit, names)))
     rows: dict[tuple[int, Hashable], int] = {}
     legal_actions: dict[int, tuple[Action, ...]] = {}
     numbers = [0] * (players + 1)  # chance's is the last
@@ -961,7 +963,7 @@ def _capture(game: Game, max_nodes: int) -> _EfgFile:
             probabilities = _exact_probabilities(title, [p for _, p in outcomes], chain)
             row = len(file.infosets)
             numbers[_CHANCE] += 1
-            labels = tuple(action_label(state, action) for action in actions)
+            labels = tuple(_fit(action_label(state, action)) for action in actions)
             file.infosets.append(EfgInfoset(player, numbers[_CHANCE], "", labels, probabilities))
         else:
             player = int(state.player_to_act())
@@ -977,8 +979,8 @@ def _capture(game: Game, max_nodes: int) -> _EfgFile:
                         "not distinct"
                     )
                 numbers[player] += 1
-                labels = tuple(action_label(state, action) for action in actions)
-                file.infosets.append(EfgInfoset(player, numbers[player], str(key), labels))
+                labels = tuple(_fit(action_label(state, action)) for action in actions)
+                file.infosets.append(EfgInfoset(player, numbers[player], _fit(str(key)), labels))
                 legal_actions[row] = actions
             elif legal_actions[row] != actions:
                 raise GameError(
@@ -1124,6 +1126,14 @@ def _quote(text: str) -> str:
             text,
         )
     return '"' + text.replace('"', '\\"') + '"'
+
+
+def _fit(text: str) -> str:
+    """A name as current Gambit accepts it, from a text that may be anything."""
+    text = " ".join(text.split())
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c.isascii() and c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _spell(value: Fraction) -> str:

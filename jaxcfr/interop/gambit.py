@@ -250,7 +250,7 @@ class EfgGame(Game):
         try:
             if not 0 <= action < len(labels):  # type: ignore[operator]
                 raise GameError(f"{self.name}: no action {action!r} at {self._place()}")
-            return labels[action]  # type: ignore[call-overload, no-any-return]
+            return labels[action]  # type: ignore[call-overload]
         except TypeError:
             raise GameError(f"{self.name}: no action {action!r} at {self._place()}") from None
 

@@ -231,9 +231,7 @@ def counterfactual_best_response(tree: GameTree, strategy: Strategy, player: int
     return _counterfactual_best_response(tree, strategy, player)
 
 
-def _counterfactual_best_response_impl(
-    tree: GameTree, strategy: Strategy, player: int
-) -> CounterfactualBestResponse:
+def _counterfactual_best_response_impl(tree: GameTree, strategy: Strategy, player: int) -> CounterfactualBestResponse:
     treeplex = tree.treeplexes[player]
     direct = tree.payoffs.product(player, _all_weights(tree, strategy))
     best, value = treeplex.fold(direct, _best_rule, treeplex.uniform)

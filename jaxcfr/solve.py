@@ -182,9 +182,7 @@ def _rescale(totals: list[averages.Total], treeplexes: tuple[Treeplex, ...], shi
         result = []
         for total, treeplex in zip(totals, treeplexes, strict=True):
             factor = averages.power_of_two(shift, total.value.dtype)
-            keep = treeplex.over_tables(
-                lambda value, factor=factor: averages.table_scale(value, factor), total.value
-            )
+            keep = treeplex.over_tables(lambda value, factor=factor: averages.table_scale(value, factor), total.value)
             result.append(averages.Total(total.value * keep, total.compensation * keep))
         return result
 
@@ -333,9 +331,7 @@ def state_from_profile(
         regret = values * jnp.maximum(reach[p], jnp.finfo(tree.dtype).eps) * jnp.where(scale[p] > 0, scale[p], 1)
         realization = treeplex.realization_weights(values)
         average = averages.Total(realization[:-1] * total.value, jnp.zeros_like(values))
-        players.append(
-            PlayerState(player.regrets._replace(regret=regret), average, values, realization)
-        )
+        players.append(PlayerState(player.regrets._replace(regret=regret), average, values, realization))
     warm = SolverState(jnp.asarray(iterations, jnp.int32), weight, tuple(players), None)
     if track_cce:
         joint = initial_state(tree, variant, track_cce=True).joint

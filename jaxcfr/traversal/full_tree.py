@@ -25,9 +25,7 @@ def counterfactual_regrets(tree: GameTree, player: int, weights: tuple[Array, ..
       `[L_p]`, 0 at the padding.
     """
     treeplex = tree.treeplexes[player]
-    regrets, _ = treeplex.fold(
-        tree.payoffs.product(player, weights), _regret_rule, treeplex.uniform, strategy
-    )
+    regrets, _ = treeplex.fold(tree.payoffs.product(player, weights), _regret_rule, treeplex.uniform, strategy)
     return regrets
 
 

@@ -98,9 +98,7 @@ def build_tree(
     )
 
 
-def _histories(
-    nodes: NodeTable, facts: NodeFacts, flat: list[np.ndarray], leaves: np.ndarray, dtype: Any
-) -> Histories:
+def _histories(nodes: NodeTable, facts: NodeFacts, flat: list[np.ndarray], leaves: np.ndarray, dtype: Any) -> Histories:
     terminal = np.full(nodes.num_histories, -1, np.int32)
     terminal[leaves] = np.arange(len(leaves))
     return Histories(

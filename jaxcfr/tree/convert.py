@@ -34,7 +34,8 @@ def strategy_from_rows(tree: GameTree, rows: Sequence[Sequence[Any]]) -> Strateg
         for number, (row, count) in enumerate(zip(per_infoset, counts, strict=True)):
             if len(row) != count:
                 raise StrategyError(
-                    f"player {player} has {count} actions at information set number {number}, but its row has {len(row)}"
+                    f"player {player} has {count} actions at information set number {number}, but its row has "
+                    f"{len(row)} entries"
                 )
         flat = np.zeros(treeplex.size)
         if treeplex.num_infosets:

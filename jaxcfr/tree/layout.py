@@ -1,9 +1,9 @@
 """How information sets are arranged in memory (host side, numpy).
 
 Padding every information set to the widest action count can make tables many
-times too large, and one table for every action count costs a kernel each.
-`quantise` picks a few widths; `stages` decides which levels of a player's
-decision tree are unrolled and which are folded into a scan.
+times too large, and a table for every action count costs a kernel each, on
+every level. `quantise` picks a few widths; `level_runs` decides which levels
+of a player's decision tree are unrolled and which are folded into a scan.
 """
 
 from __future__ import annotations
@@ -55,17 +55,15 @@ def quantise(sizes: np.ndarray, overhead: int) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True)
-class Bucket:
-    """A table of information sets, actions-major: `[width, columns]` at `offset` in the flat vector.
+class Table:
+    """All information sets of one width, actions-major: `[width, columns]` at `offset` in the flat vector.
 
-    In a stage of D levels of n information sets each, column `d * n + j` is set j of level d.
-    `padded` says that some entries belong to no legal action.
+    Columns are sorted by level. Entries that belong to no legal action are padding.
     """
 
     width: int
     columns: int
     offset: int
-    padded: bool
 
     @property
     def stop(self) -> int:
@@ -73,24 +71,45 @@ class Bucket:
 
 
 @dataclasses.dataclass(frozen=True)
+class Bucket:
+    """The columns `first` to `stop` of a table that belong to one stage.
+
+    In a stage of D levels of n information sets each, column `first + d * n + j` is set j of level d.
+    """
+
+    table: int
+    width: int
+    first: int
+    stop: int
+
+    @property
+    def columns(self) -> int:
+        return self.stop - self.first
+
+    @property
+    def size(self) -> int:
+        return self.width * self.columns
+
+
+@dataclasses.dataclass(frozen=True)
 class Stage:
-    """D consecutive levels of a decision tree: several buckets if D is 1, else one bucket that is scanned over."""
+    """D consecutive levels of a decision tree: several buckets if D is 1, else one bucket that is scanned over.
+
+    The entries of a level are its buckets' tables, one after the other.
+    """
 
     num_levels: int
     buckets: tuple[Bucket, ...]
 
     @property
-    def offset(self) -> int:
-        return self.buckets[0].offset
-
-    @property
-    def stop(self) -> int:
-        return self.buckets[-1].stop
-
-    @property
     def columns(self) -> int:
         """Information sets per level, padding included."""
         return sum(bucket.columns for bucket in self.buckets) // self.num_levels
+
+    @property
+    def entries(self) -> int:
+        """Entries per level."""
+        return sum(bucket.size for bucket in self.buckets) // self.num_levels
 
 
 def level_runs(widest: np.ndarray, columns: np.ndarray, entries: np.ndarray) -> list[tuple[int, int]]:

@@ -167,9 +167,9 @@ class _Walk:
                 if len(self.parent) > self.max_nodes:
                     raise GameTooLargeError(
                         f"{game_name(self.root)} has more than max_nodes = {self.max_nodes:,} histories "
-                        f"({len(self.parent):,} met, {len(below):,} still to be expanded); solving that many takes about "
-                        f"{len(self.parent) * BYTES_PER_HISTORY / 1e9:.2g} GB, and the whole game more: raise max_nodes, "
-                        "or take a smaller game"
+                        f"({len(self.parent):,} met, {len(below):,} of them still to be expanded); solving that many "
+                        f"takes about {len(self.parent) * BYTES_PER_HISTORY / 1e9:.2g} GB, and the whole game more: "
+                        "raise max_nodes, or take a smaller game"
                     )
             level = below
 
@@ -234,7 +234,9 @@ class _Walk:
             except OverflowError:
                 value = float("inf")
             if not -float("inf") < value < float("inf"):
-                raise GameError(f"{game_name(self.root)}: payoff {payoff!r} at {self._path(row)} is not a finite number")
+                raise GameError(
+                    f"{game_name(self.root)}: payoff {payoff!r} at {self._path(row)} is not a finite number"
+                )
             self.payoffs.append(value)
 
     def _check_chance(self, outcomes: Sequence[tuple[Hashable, Any]], row: int) -> None:

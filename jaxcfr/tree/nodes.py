@@ -8,6 +8,7 @@ a file, a subgame cut out of another tree) produces a node table, and
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -102,7 +103,7 @@ def derive_facts(nodes: NodeTable, describe: Callable[[int, int], str]) -> NodeF
 
     chance_reach = nodes.chance.astype(np.float64).copy()
     sequence = tuple(np.full(num_histories, first[-1], np.int32) for first in first_sequence)
-    for start, stop in zip(level_offsets[1:-1], level_offsets[2:], strict=True):
+    for start, stop in itertools.pairwise(level_offsets[1:]):
         above = parent[start:stop]
         chance_reach[start:stop] *= chance_reach[above]
         edge = np.arange(start, stop, dtype=np.int32) - first_child[above]

@@ -191,8 +191,10 @@ def build_payoffs(
       block_density: see `BLOCK_DENSITY`; 0 stores everything in blocks, more than 1 nothing.
     """
     num_players = len(sequences)
-    combined, entry = np.unique(np.stack(sequences, axis=1), axis=0, return_inverse=True) if num_players > 2 else (
-        _unique_pairs(sequences, empty)
+    combined, entry = (
+        np.unique(np.stack(sequences, axis=1), axis=0, return_inverse=True)
+        if num_players > 2
+        else (_unique_pairs(sequences, empty))
     )
     count = len(combined)
     if num_players == 2 and block_density <= 1:

@@ -44,8 +44,10 @@ class SegmentSum:
         return jax.lax.platform_dependent(values, cpu=self._scatter, default=self._gather)
 
     def _scatter(self, values: Array) -> Array:
-        return jnp.zeros(self.num_rows, values.dtype).at[self.row].add(
-            values, indices_are_sorted=self.in_order, mode="promise_in_bounds"
+        return (
+            jnp.zeros(self.num_rows, values.dtype)
+            .at[self.row]
+            .add(values, indices_are_sorted=self.in_order, mode="promise_in_bounds")
         )
 
     def _gather(self, values: Array) -> Array:

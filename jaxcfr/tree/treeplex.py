@@ -1,8 +1,8 @@
 """A player's decision tree (its *treeplex*): information sets, sequences, and the two passes over them.
 
-Vectors over sequences are *flat*: `[L]`, the concatenation of the tables of
-all buckets (see `jaxcfr.tree.layout`), padding included; vectors over
-realization weights and counterfactual values have one more entry at the end,
+Vectors over sequences are *flat*: `[L]`, the concatenation of a few tables,
+one for each width, padding included (see `jaxcfr.tree.layout`); realization
+weights and direct counterfactual values have one more entry at the end,
 `[L + 1]`, for the empty sequence.
 """
 
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.tree.layout import BUCKET_OVERHEAD, Bucket, Stage, level_runs, quantise
+from jaxcfr.tree.layout import BUCKET_OVERHEAD, Bucket, Stage, Table, level_runs, quantise
 from jaxcfr.tree.segments import SegmentSum, build_segment_sum
 
 SCAN_GATHER_LIMIT = 8
@@ -42,7 +42,7 @@ class Treeplex:
       inner_parent: per stage, `[num_levels - 1, columns]` int32, the same between the levels inside the stage.
       inner_children: per stage, `[num_levels - 1, K, width * columns]` int32, the children of every entry of a
         level, padded with `columns`; empty where a stage is too irregular for that.
-      stages: the layout (static).
+      tables, stages: the layout (static).
       num_infosets: n (static).
       num_sequences: number of sequences that are not padding, the empty one included (static).
     """
@@ -56,6 +56,7 @@ class Treeplex:
     entry_sum: tuple[SegmentSum, ...]
     inner_parent: tuple[Array, ...]
     inner_children: tuple[Array, ...]
+    tables: tuple[Table, ...] = dataclasses.field(metadata={"static": True})
     stages: tuple[Stage, ...] = dataclasses.field(metadata={"static": True})
     num_infosets: int = dataclasses.field(metadata={"static": True})
     num_sequences: int = dataclasses.field(metadata={"static": True})
@@ -63,15 +64,11 @@ class Treeplex:
     @property
     def size(self) -> int:
         """L, the length of a flat vector."""
-        return self.stages[-1].stop if self.stages else 0
+        return self.tables[-1].stop if self.tables else 0
 
     @property
     def dtype(self) -> Any:
         return self.uniform.dtype
-
-    @property
-    def buckets(self) -> tuple[Bucket, ...]:
-        return tuple(bucket for stage in self.stages for bucket in stage.buckets)
 
     def over_tables(self, rule: Callable[..., Array], *flats: Any) -> Array:
         """Applies `rule` to every table `[width, columns]` of flat vectors (or pytrees of them).
@@ -83,11 +80,18 @@ class Treeplex:
         Returns:
           `[L]`.
         """
-        if not self.stages:
-            return jnp.zeros(0, self.dtype)
-        return jnp.concatenate(
-            [rule(*(jax.tree.map(lambda v, b=b: _table(v, b), flat) for flat in flats)).reshape(-1) for b in self.buckets]
-        )
+        results = [
+            rule(*(jax.tree.map(lambda leaf, t=table: _view(leaf, t), flat) for flat in flats)).reshape(-1)
+            for table in self.tables
+        ]
+        return jnp.concatenate(results) if results else jnp.zeros(0, self.dtype)
+
+    def _views(self, flat: Array) -> list[Array]:
+        return [_view(flat, table) for table in self.tables]
+
+    def _flat(self, parts: list[list[Array]]) -> Array:
+        """From the pieces of every table, in the order of their columns, to a flat vector."""
+        return jnp.concatenate([jnp.concatenate(pieces, axis=1).reshape(-1) for pieces in parts])
 
     def realization_weights(self, strategy: Array) -> Array:
         """The player's own reach of every sequence: from a strategy `[L]` to `[L + 1]`, the last entry 1.
@@ -95,17 +99,22 @@ class Treeplex:
         `x[s] = product of the strategy's probabilities of the player's own actions on s` (von Stengel 1996).
         """
         one = jnp.ones(1, strategy.dtype)
-        weights: list[Array] = []
+        if not self.stages:
+            return one
+        tables = self._views(strategy)
+        parts: list[list[Array]] = [[] for _ in tables]
         level = one
         for index, stage in enumerate(self.stages):
             reach = level[self.entry_parent[index]] if index else jnp.ones(stage.columns, strategy.dtype)
             if stage.num_levels == 1:
-                columns = _columns(reach, stage)
-                tables = [_table(strategy, b) * r for b, r in zip(stage.buckets, columns, strict=True)]
-                level = jnp.concatenate([table.reshape(-1) for table in tables])
-                weights.append(level)
+                weights = [
+                    _piece(tables, bucket) * part
+                    for bucket, part in zip(stage.buckets, _columns(reach, stage), strict=True)
+                ]
+                level = _entries(weights)
+                for bucket, weight in zip(stage.buckets, weights, strict=True):
+                    parts[bucket.table].append(weight)
             else:
-                levels = _levels(strategy, stage)
                 # The last level hands nothing on inside this stage.
                 after = jnp.concatenate([self.inner_parent[index], jnp.zeros((1, stage.columns), jnp.int32)])
 
@@ -114,14 +123,12 @@ class Treeplex:
                     weight = probability * reach
                     return weight.reshape(-1)[parent], weight
 
-                _, stacked = jax.lax.scan(step, reach, (levels, after))
+                _, stacked = jax.lax.scan(step, reach, (_levels(tables, stage), after))
                 level = stacked[-1].reshape(-1)
-                weights.append(jnp.moveaxis(stacked, 0, 1).reshape(-1))
-        return jnp.concatenate([*weights, one])
+                parts[stage.buckets[0].table].append(_unlevels(stacked))
+        return jnp.concatenate([self._flat(parts), one])
 
-    def fold(
-        self, direct: Array, rule: Callable[..., tuple[Array, Array]], *flats: Array
-    ) -> tuple[Array, Array]:
+    def fold(self, direct: Array, rule: Callable[..., tuple[Array, Array]], *flats: Array) -> tuple[Array, Array]:
         """One bottom-up pass.
 
         The value of an entry is what it is worth directly plus the values of the information sets right below it;
@@ -129,58 +136,55 @@ class Treeplex:
 
         Args:
           direct: `[L + 1]`, direct counterfactual values (leaves), the empty sequence last.
-          rule: called as `rule(values, *tables)` with the values `[width, columns]` of a table's entries and the
-            same tables of `flats`; returns the values of the information sets, `[columns]`, and a table
-            `[width, columns]` to collect.
+          rule: called as `rule(values, *tables)` with the values `[width, columns]` of some information sets'
+            actions and the same entries of `flats`; returns the values of the information sets, `[columns]`, and a
+            table `[width, columns]` to collect.
           *flats: `[L]` each.
 
         Returns:
           The collected tables, `[L]`, and the value of the whole tree, a scalar.
         """
-        collected: list[Array] = []
+        if not self.stages:
+            return jnp.zeros(0, direct.dtype), direct[-1]
+        values = self._views(direct)
+        tables = [self._views(flat) for flat in flats]
+        parts: list[list[Array]] = [[] for _ in self.tables]
         below: Array | None = None
         for index in reversed(range(len(self.stages))):
             stage = self.stages[index]
-            from_below = None if below is None else self.entry_sum[index + 1](below)
+            handed_up = None if below is None else self.entry_sum[index + 1](below)
             if stage.num_levels == 1:
-                level = direct[stage.offset : stage.stop]
-                if from_below is not None:
-                    level = level + from_below
-                values, tables = [], []
+                worth, start = [], 0
                 for bucket in stage.buckets:
-                    start = bucket.offset - stage.offset
-                    entries = level[start : start + bucket.width * bucket.columns]
-                    value, table = rule(
-                        entries.reshape(bucket.width, bucket.columns), *(_table(flat, bucket) for flat in flats)
-                    )
-                    values.append(value)
-                    tables.append(table.reshape(-1))
-                below = jnp.concatenate(values)
-                collected = [*tables, *collected]
+                    entries = _piece(values, bucket)
+                    if handed_up is not None:
+                        entries = entries + handed_up[start : start + bucket.size].reshape(entries.shape)
+                    value, table = rule(entries, *(_piece(views, bucket) for views in tables))
+                    worth.append(value)
+                    parts[bucket.table].insert(0, table)
+                    start += bucket.size
+                below = jnp.concatenate(worth)
             else:
-                below, table = self._fold_scan(index, stage, direct, from_below, rule, flats)
-                collected = [table, *collected]
-        if below is None:
-            return jnp.zeros(0, direct.dtype), direct[-1]
-        return jnp.concatenate(collected), direct[-1] + below.sum()
+                below, stacked = self._fold_scan(
+                    index, _levels(values, stage), handed_up, rule, [_levels(views, stage) for views in tables]
+                )
+                parts[stage.buckets[0].table].insert(0, _unlevels(stacked))
+        assert below is not None
+        return self._flat(parts), direct[-1] + below.sum()
 
     def _fold_scan(
         self,
         index: int,
-        stage: Stage,
-        direct: Array,
-        from_below: Array | None,
+        values: Array,
+        handed_up: Array | None,
         rule: Callable[..., tuple[Array, Array]],
-        flats: tuple[Array, ...],
+        tables: list[Array],
     ) -> tuple[Array, Array]:
-        """`fold` over the levels of one stage, bottom-up, with the level's information-set values as the carry."""
-        width, columns = stage.buckets[0].width, stage.columns
-        values = _levels(direct[:-1], stage)
-        if from_below is not None:
-            values = values.at[-1].add(from_below.reshape(width, columns))
-        tables = tuple(_levels(flat, stage) for flat in flats)
+        """`fold` over the levels of one stage, bottom-up, with the values of a level's information sets as carry."""
+        _, width, columns = values.shape
+        if handed_up is not None:
+            values = values.at[-1].add(handed_up.reshape(width, columns))
         below, last = rule(values[-1], *(table[-1] for table in tables))
-        children = self.inner_children[index]
 
         def add_below(level: Array, below: Array, parent: Array, children: Array) -> Array:
             if children.shape[0]:
@@ -192,10 +196,14 @@ class Treeplex:
             level, parent, children, *level_tables = inputs
             return rule(add_below(level, below, parent, children), *level_tables)
 
-        inner = (values[:-1], self.inner_parent[index], children, *(table[:-1] for table in tables))
+        inner = (
+            values[:-1],
+            self.inner_parent[index],
+            self.inner_children[index],
+            *(table[:-1] for table in tables),
+        )
         below, rest = jax.lax.scan(step, below, inner, reverse=True)
-        stacked = jnp.concatenate([rest, last[None]])
-        return below, jnp.moveaxis(stacked, 0, 1).reshape(-1)
+        return below, jnp.concatenate([rest, last[None]])
 
     def sequence_indices(self) -> tuple[np.ndarray, np.ndarray]:
         """Flat indices of all actions, information set by information set (host side).
@@ -209,14 +217,28 @@ class Treeplex:
         return np.repeat(np.asarray(self.first), counts) + within * np.repeat(np.asarray(self.stride), counts), offsets
 
 
-def _table(flat: Array, bucket: Bucket) -> Array:
-    return flat[bucket.offset : bucket.stop].reshape(bucket.width, bucket.columns)
+def _view(flat: Array, table: Table) -> Array:
+    return flat[table.offset : table.stop].reshape(table.width, table.columns)
 
 
-def _levels(flat: Array, stage: Stage) -> Array:
-    """The table of a scanned stage as `[num_levels, width, columns per level]`."""
+def _piece(tables: list[Array], bucket: Bucket) -> Array:
+    return tables[bucket.table][:, bucket.first : bucket.stop]
+
+
+def _entries(pieces: list[Array]) -> Array:
+    """A level's entries as one vector."""
+    return jnp.concatenate([piece.reshape(-1) for piece in pieces])
+
+
+def _levels(tables: list[Array], stage: Stage) -> Array:
+    """The entries of a scanned stage as `[num_levels, width, columns per level]`."""
     bucket = stage.buckets[0]
-    return jnp.moveaxis(_table(flat, bucket).reshape(bucket.width, stage.num_levels, stage.columns), 1, 0)
+    return jnp.moveaxis(_piece(tables, bucket).reshape(bucket.width, stage.num_levels, stage.columns), 1, 0)
+
+
+def _unlevels(stacked: Array) -> Array:
+    """The inverse of `_levels`, a piece `[width, num_levels * columns per level]`."""
+    return jnp.moveaxis(stacked, 0, 1).reshape(stacked.shape[1], -1)
 
 
 def _columns(values: Array, stage: Stage) -> list[Array]:
@@ -252,54 +274,70 @@ def build_treeplex(
     np.maximum.at(widest, infoset_level, num_actions)
     np.add.at(columns, infoset_level, 1)
     np.add.at(entries, infoset_level, num_actions)
+    runs = level_runs(widest, columns, entries)
 
-    first = np.zeros(count, np.int64)
-    stride = np.zeros(count, np.int64)
+    # Widths: one for each scanned run, and a few for all unrolled levels together.
+    unrolled = np.isin(infoset_level, [start for start, stop in runs if stop - start == 1])
+    width = np.zeros(count, np.int64)
+    width[unrolled] = quantise(num_actions[unrolled], BUCKET_OVERHEAD * max(1, len(runs)))
+    for start, stop in runs:
+        if stop - start > 1:
+            width[(infoset_level >= start) & (infoset_level < stop)] = widest[start:stop].max()
+    widths = np.unique(width).tolist()
+    filled = [0] * len(widths)  # columns of each table
+
+    first_column = np.zeros(count, np.int64)
     position = np.full(num_plain + 1, -1, np.int64)  # of a sequence among the entries of its level
     stages: list[Stage] = []
     entry_parent, entry_sum, inner_parent, inner_children = [], [], [], []
-    offset = 0
-    above = 0  # entries of the level before
-    for start, stop in level_runs(widest, columns, entries):
+    for start, stop in runs:
         depth = stop - start
         members = [by_level[level_start[level] : level_start[level + 1]] for level in range(start, stop)]
+        buckets = []
         if depth == 1:
-            order, width = _order(members[0], position[infoset_parent[members[0]]], num_actions)
-            buckets = []
-            begin = offset
-            for size in np.unique(width):
-                inside = order[width == size]
-                buckets.append(Bucket(int(size), len(inside), offset, bool(np.any(num_actions[inside] < size))))
-                first[inside] = offset + np.arange(len(inside))
-                stride[inside] = len(inside)
-                offset = buckets[-1].stop
-            _place(position, order, first[order] - begin, stride[order], num_actions, first_sequence)
+            # By width, then by parent, so that gathers and sums run in order.
+            order = members[0][np.lexsort((position[infoset_parent[members[0]]], width[members[0]]))]
+            begin = 0
+            for size in np.unique(width[order]).tolist():
+                inside = order[width[order] == size]
+                table = widths.index(size)
+                buckets.append(Bucket(table, size, filled[table], filled[table] + len(inside)))
+                first_column[inside] = filled[table] + np.arange(len(inside))
+                filled[table] += len(inside)
+                _place(position, inside, begin, len(inside), num_actions, first_sequence)
+                begin += size * len(inside)
             parents = position[infoset_parent[order]]
             inner_parent.append(np.zeros((0, len(order)), np.int64))
-            inner_children.append(np.zeros((0, 0, offset - begin), np.int64))
+            inner_children.append(np.zeros((0, 0, begin), np.int64))
         else:
             wide, many = int(widest[start:stop].max()), int(columns[start:stop].max())
-            buckets = [Bucket(wide, depth * many, offset, bool(entries[start:stop].sum() < wide * many * depth))]
+            table = widths.index(wide)
+            buckets.append(Bucket(table, wide, filled[table], filled[table] + depth * many))
             parents_inside = np.zeros((depth, many), np.int64)
             for level, inside in enumerate(members):
-                parent_position = position[infoset_parent[inside]]
-                order = inside[np.argsort(parent_position, kind="stable")]
-                first[order] = offset + level * many + np.arange(len(order))
-                stride[order] = depth * many
-                _place(position, order, np.arange(len(order)), np.full(len(order), many), num_actions, first_sequence)
+                order = inside[np.argsort(position[infoset_parent[inside]], kind="stable")]
+                first_column[order] = filled[table] + level * many + np.arange(len(order))
                 # Columns that hold no information set hang from entry 0: their value is always zero.
                 parents_inside[level, : len(order)] = position[infoset_parent[order]]
+                _place(position, order, 0, many, num_actions, first_sequence)
+            filled[table] += depth * many
             parents = parents_inside[0]
             inner_parent.append(parents_inside[1:])
             inner_children.append(_padded_children(parents_inside[1:], columns[start + 1 : stop], wide * many))
-            offset = buckets[-1].stop
+        above = stages[-1].entries if stages else 0
+        parents = parents if stages else np.zeros(0, np.int64)
         stages.append(Stage(depth, tuple(buckets)))
-        if start == 0:
-            parents = np.zeros(0, np.int64)
-        else:
-            entry_sum.append(build_segment_sum(parents, above))
         entry_parent.append(parents)
-        above = sum(bucket.width * bucket.columns for bucket in buckets) // depth
+        # The first stage has no level before it: its sum is empty, and never used.
+        entry_sum.append(build_segment_sum(parents, above))
+
+    tables, offset = [], 0
+    for size, number in zip(widths, filled, strict=True):
+        tables.append(Table(size, number, offset))
+        offset = tables[-1].stop
+    table_of = np.searchsorted(widths, width) if count else np.zeros(0, np.int64)
+    first = np.array([table.offset for table in tables], np.int64)[table_of] + first_column
+    stride = np.array([table.columns for table in tables], np.int64)[table_of]
 
     uniform = np.zeros(offset)
     flat = np.full(num_plain + 1, offset, np.int64)
@@ -314,10 +352,10 @@ def build_treeplex(
         num_actions=_int32(num_actions),
         parent=_int32(flat[infoset_parent]),
         entry_parent=tuple(map(_int32, entry_parent)),
-        # The first stage has no level before it; a placeholder keeps the tuples aligned.
-        entry_sum=(build_segment_sum(np.zeros(0, np.int64), 0), *entry_sum) if stages else (),
+        entry_sum=tuple(entry_sum),
         inner_parent=tuple(map(_int32, inner_parent)),
         inner_children=tuple(map(_int32, inner_children)),
+        tables=tuple(tables),
         stages=tuple(stages),
         num_infosets=count,
         num_sequences=num_plain + 1,
@@ -329,26 +367,19 @@ def _int32(values: np.ndarray) -> Array:
     return jnp.asarray(values, jnp.int32)
 
 
-def _order(members: np.ndarray, parent_position: np.ndarray, num_actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One level's information sets by width, then by parent, so that gathers and sums run in order."""
-    width = quantise(num_actions[members], BUCKET_OVERHEAD)
-    order = np.lexsort((parent_position, width))
-    return members[order], width[order]
-
-
 def _place(
     position: np.ndarray,
     infosets: np.ndarray,
-    first: np.ndarray,
-    stride: np.ndarray,
+    begin: int,
+    columns: int,
     num_actions: np.ndarray,
     first_sequence: np.ndarray,
 ) -> None:
-    """Notes where the sequences of `infosets` lie among the entries of their level."""
+    """Notes where the sequences of a bucket's information sets lie among the entries of their level."""
     counts = num_actions[infosets]
-    owner = np.repeat(np.arange(len(infosets)), counts)
-    within = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
-    position[first_sequence[infosets][owner] + within] = first[owner] + within * stride[owner]
+    column = np.repeat(np.arange(len(infosets)), counts)
+    action = np.arange(len(column)) - (np.cumsum(counts) - counts)[column]
+    position[first_sequence[infosets][column] + action] = begin + action * columns + column
 
 
 def _padded_children(parents: np.ndarray, columns: np.ndarray, entries: int) -> np.ndarray:

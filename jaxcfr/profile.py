@@ -1,0 +1,1183 @@
+"""`Profile`: strategies bound to information-set keys.
+
+A strategy of the solver is a flat vector that means something only together
+with its tree. A profile is the same numbers by player and information-set key,
+with the actions and their labels: it can be played, shown, saved, exported and
+turned back into the flat vectors of any tree whose keys and actions it fits.
+Everything here lives on the host, in numpy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import functools
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import secrets
+import stat
+import zipfile
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from jaxcfr.errors import OptionError, ProfileError, ProfileFileError
+from jaxcfr.games.base import action_label, game_name
+
+if TYPE_CHECKING:
+    from jaxcfr.tree.game_tree import GameTree, Strategy
+    from jaxcfr.tree.lower import LoweredGame
+
+FORMAT = "jaxcfr profile"
+"""What every exported profile says that it is."""
+
+VERSION = 1
+"""Version of the file, JSON, dict and CSV formats; another one is refused."""
+
+TOLERANCE = 1e3 * float(np.finfo(np.float32).eps)
+"""How far the probabilities of an information set may sum from 1: what `GameTree.check_strategy` grants float32."""
+
+_HEADER = "jaxcfr_profile"  # the first member of a file, by which it is recognised
+_COMMENT = b"jaxcfr profile, SHA-256 of all bytes before this number: "
+_DIGEST = 64  # hexadecimal digits
+_MAGIC_BYTES = 64  # enough for the local header of the first member with its name
+_MAX_SHOWN_ACTIONS = 12
+_CSV_COLUMNS = ("player", "key", "action", "label", "probability", "profile")
+_STORABLE = "None, bool, int, float, str, bytes, Fraction, and tuples and frozensets of them"
+
+
+@dataclass(frozen=True)
+class TreeShape:
+    """The counts of the tree that a profile was made for.
+
+    Attributes:
+      histories, terminals, depth: counts.
+      infosets: information sets per player.
+      sequences: sequences per player, the empty one included.
+    """
+
+    histories: int
+    terminals: int
+    depth: int
+    infosets: tuple[int, ...]
+    sequences: tuple[int, ...]
+
+    @staticmethod
+    def of(tree: GameTree) -> TreeShape:
+        """The shape of `tree`."""
+        return TreeShape(tree.num_histories, tree.num_terminals, tree.depth, tree.num_infosets, tree.num_sequences)
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.infosets)} player{'s' if len(self.infosets) != 1 else ''}, {self.histories:,} histories, "
+            f"{' + '.join(f'{n:,}' for n in self.infosets)} information sets"
+        )
+
+
+class EntropySummary(NamedTuple):
+    """Entropies of a profile's strategies, in nats.
+
+    Attributes:
+      mean, min, max: over the information sets with more than one action; 0 where there are none.
+      infosets: how many those are.
+    """
+
+    mean: float
+    min: float
+    max: float
+    infosets: int
+
+
+class _Menu(NamedTuple):
+    """What can be chosen at an information set; most sets of a game share a few of them."""
+
+    actions: tuple[Hashable, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def distinct_labels(self) -> tuple[str, ...]:
+        """The labels; those that occur twice with their actions added."""
+        if len(set(self.labels)) == len(self.labels):
+            return self.labels
+        return tuple(
+            label if self.labels.count(label) == 1 else f"{label} ({action!r})"
+            for action, label in zip(self.actions, self.labels, strict=True)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """One player's n information sets.
+
+    Attributes:
+      keys: n keys.
+      menus: `[n]` int32, number of each set's menu.
+      offsets: `[n + 1]` int64, where each set's probabilities begin.
+      probabilities: `[offsets[-1]]` float64.
+    """
+
+    keys: tuple[Hashable, ...]
+    menus: np.ndarray
+    offsets: np.ndarray
+    probabilities: np.ndarray
+
+    @functools.cached_property
+    def numbers(self) -> dict[Hashable, int]:
+        return {key: number for number, key in enumerate(self.keys)}
+
+    def row(self, number: int) -> np.ndarray:
+        """A set's probabilities, rescaled to sum to 1: a float32 solve leaves them off by its rounding."""
+        values = self.probabilities[self.offsets[number] : self.offsets[number + 1]]
+        total: np.ndarray = values / values.sum()
+        return total
+
+
+class Profile:
+    """One behaviour strategy per player, by information-set key.
+
+    Made by `from_strategy`, `load`, `from_dict`, `from_json` or `from_csv`; never changes. Two profiles are equal if
+    they hold the same keys in the same order with the same actions and exactly the same probabilities, and the same
+    facts about how they came about. `len(profile)` is the number of information sets of all players.
+
+    Attributes:
+      game_name: of the game it was made for.
+      tree_shape: counts of the tree it was made for.
+      variant: text that names the regret variant, or None.
+      iterations: how many the solver ran, or None.
+      seed: recorded as given, or None.
+    """
+
+    __slots__ = ("_menus", "_tables", "game_name", "iterations", "seed", "tree_shape", "variant")
+
+    def __init__(
+        self,
+        game_name: str,
+        tree_shape: TreeShape,
+        menus: Sequence[_Menu],
+        tables: Sequence[_Table],
+        *,
+        variant: str | None,
+        iterations: int | None,
+        seed: int | None,
+    ) -> None:
+        """Not called by users; checks all there is to check, and raises `ProfileError`."""
+        self.game_name = game_name
+        self.tree_shape = tree_shape
+        self.variant = variant
+        self.iterations = iterations
+        self.seed = seed
+        self._menus = tuple(menus)
+        self._tables = tuple(tables)
+        for menu in self._menus:
+            if not menu.actions or len(set(menu.actions)) < len(menu.actions):
+                what = "an action twice" if menu.actions else "no action"
+                raise ProfileError(f"an information set has {what}: {list(menu.actions)}")
+        for player, table in enumerate(self._tables):
+            if len(table.numbers) < len(table.keys):
+                seen: set[Hashable] = set()
+                twice = next(key for key in table.keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+                raise ProfileError(f"player {player} has the information set {_key_text(twice)} twice")
+            _check_probabilities(player, table)
+            for values in (table.menus, table.offsets, table.probabilities):
+                values.setflags(write=False)
+        if not self._tables:
+            raise ProfileError("a profile needs at least one player")
+        shape = (self.num_infosets, tuple(len(table.probabilities) + 1 for table in self._tables))
+        if shape != (tree_shape.infosets, tree_shape.sequences):
+            raise ProfileError(
+                f"the tree is said to have {tree_shape.infosets} information sets and {tree_shape.sequences} "
+                f"sequences, but the strategies have {shape[0]} and {shape[1]}"
+            )
+
+    # Facts
+
+    @property
+    def num_players(self) -> int:
+        return len(self._tables)
+
+    @property
+    def num_infosets(self) -> tuple[int, ...]:
+        """Information sets per player."""
+        return tuple(len(table.keys) for table in self._tables)
+
+    @property
+    def infoset_keys(self) -> tuple[tuple[Hashable, ...], ...]:
+        """Per player, the keys of its information sets."""
+        return tuple(table.keys for table in self._tables)
+
+    def __len__(self) -> int:
+        return sum(self.num_infosets)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Profile):
+            return NotImplemented
+        return (
+            self._facts() == other._facts()
+            and len(self._tables) == len(other._tables)
+            and all(
+                mine.keys == theirs.keys
+                and np.array_equal(mine.probabilities, theirs.probabilities)
+                and all(
+                    self._menus[a] == other._menus[b]
+                    for a, b in set(zip(mine.menus.tolist(), theirs.menus.tolist(), strict=True))
+                )
+                for mine, theirs in zip(self._tables, other._tables, strict=True)
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # as large as it is, it should not be hashed by accident
+
+    def __repr__(self) -> str:
+        facts = [repr(self.game_name), f"infosets={self.num_infosets}"]
+        facts += [
+            f"{name}={value!r}"
+            for name, value in (("variant", self.variant), ("iterations", self.iterations), ("seed", self.seed))
+            if value is not None
+        ]
+        return f"Profile({', '.join(facts)})"
+
+    def _facts(self) -> tuple[Any, ...]:
+        return self.game_name, self.tree_shape, self.variant, self.iterations, self.seed
+
+    # From and to the solver
+
+    @staticmethod
+    def from_strategy(
+        lowered: LoweredGame,
+        strategy: Strategy,
+        *,
+        variant: Any = None,
+        iterations: Any = None,
+        seed: int | None = None,
+    ) -> Profile:
+        """Binds a strategy to the keys of the game it was computed for.
+
+        Args:
+          lowered: what `jaxcfr.lower` returned.
+          strategy: one array per player, `[L_p]`, in the layout of `lowered.tree`.
+          variant: the regret variant, or any text that names it.
+          iterations: how many iterations it took; a `SolverState`'s `t` will do.
+          seed: of the run, to be recorded.
+
+        Raises:
+          StrategyError: the strategy does not fit the tree, or is no distribution.
+          ProfileError: an argument is not what it should be, or the strategy is being traced.
+        """
+        from jaxcfr.concrete import is_concrete
+
+        tree = _tree_of(lowered, "from_strategy")
+        if not is_concrete(strategy, tree):
+            raise ProfileError("a profile holds numbers: make it outside of jit, vmap and grad")
+        tree.check_strategy(strategy)
+        numbers: dict[_Menu, int] = {}
+        tables = []
+        for player, keys in enumerate(lowered.infoset_keys):
+            indices, offsets = tree.treeplexes[player].sequence_indices()
+            # check_strategy lets rounding below zero pass.
+            values = np.maximum(np.asarray(strategy[player]).astype(np.float64)[indices], 0.0)
+            menus = [
+                numbers.setdefault(_Menu(actions, labels), len(numbers))
+                for actions, labels in zip(lowered.actions[player], lowered.action_labels[player], strict=True)
+            ]
+            tables.append(_Table(keys, np.array(menus, np.int32), offsets.astype(np.int64), values))
+        return Profile(
+            lowered.name,
+            TreeShape.of(tree),
+            list(numbers),
+            tables,
+            variant=None if variant is None else str(variant),
+            iterations=_whole_number("iterations", iterations, 0),
+            seed=_whole_number("seed", seed),
+        )
+
+    def to_strategy(self, lowered: LoweredGame) -> Strategy:
+        """The flat vectors of a tree: one array per player, `[L_p]`, in the tree's dtype.
+
+        The tree may be of another game, and smaller: what counts is that the profile has all of its information sets,
+        with the same action labels in the same order. What the profile has besides is left out.
+
+        Raises:
+          ProfileError: an information set is missing or has other actions; names the player and the key.
+        """
+        import jax.numpy as jnp
+
+        tree = _tree_of(lowered, "to_strategy")
+        if tree.num_players != self.num_players:
+            raise ProfileError(
+                f"this profile has strategies of {self.num_players} players, but the game has {tree.num_players}; "
+                + self._shapes(lowered)
+            )
+        strategy = []
+        for player, (table, keys) in enumerate(zip(self._tables, lowered.infoset_keys, strict=True)):
+            rows = np.array([table.numbers.get(key, -1) for key in keys], np.int64)
+            if np.any(rows < 0):
+                missing = np.flatnonzero(rows < 0)
+                more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+                raise ProfileError(
+                    f"player {player} has no strategy for the information set {_key_text(keys[missing[0]])}{more}; "
+                    + self._shapes(lowered)
+                )
+            for key, menu, actions, labels in zip(
+                keys,
+                table.menus[rows].tolist(),
+                lowered.actions[player],
+                lowered.action_labels[player],
+                strict=True,
+            ):
+                self._check_menu(player, key, self._menus[menu], actions, labels)
+            treeplex = tree.treeplexes[player]
+            flat = np.zeros(treeplex.size)
+            if len(keys):
+                indices, offsets = treeplex.sequence_indices()
+                shift = np.repeat(table.offsets[rows] - offsets[:-1], np.diff(offsets))
+                flat[indices] = table.probabilities[np.arange(len(indices)) + shift]
+            strategy.append(jnp.asarray(flat, tree.dtype))
+        return tuple(strategy)
+
+    def _shapes(self, lowered: LoweredGame) -> str:
+        return (
+            f"the profile was made for {self.game_name} ({self.tree_shape}), "
+            f"the game is {lowered.name} ({TreeShape.of(lowered.tree)})"
+        )
+
+    # Playing
+
+    def policy(self, game: Any, player: int | None = None) -> np.ndarray:
+        """The probabilities of the actions at a history, in the order of `game.legal_actions()`.
+
+        Args:
+          game: a decision history.
+          player: who acts there; None asks the game.
+
+        Returns:
+          `[number of legal actions]` float64, sums to 1; uniform at information sets that the profile does not have.
+
+        Raises:
+          ProfileError: nobody or somebody else acts there, or the actions are not those of the profile.
+        """
+        return self._policy(game, player, strict=False)[1]
+
+    def policy_strict(self, game: Any, player: int | None = None) -> np.ndarray:
+        """As `policy`, but information sets that the profile does not have raise `ProfileError`."""
+        return self._policy(game, player, strict=True)[1]
+
+    def act(self, game: Any, player: int | None = None) -> Hashable:
+        """The most probable legal action, the first of several.
+
+        Raises:
+          ProfileError: as in `policy`.
+        """
+        actions, probabilities = self._policy(game, player, strict=False)
+        return actions[int(probabilities.argmax())]
+
+    def act_stochastic(self, game: Any, player: int | None, rng: np.random.Generator) -> Hashable:
+        """A legal action drawn with the probabilities of `policy`.
+
+        Raises:
+          ProfileError: as in `policy`.
+        """
+        actions, probabilities = self._policy(game, player, strict=False)
+        return actions[int(rng.choice(len(actions), p=probabilities))]
+
+    def _policy(self, game: Any, player: int | None, strict: bool) -> tuple[tuple[Hashable, ...], np.ndarray]:
+        if game.is_terminal() or game.is_chance():
+            kind = "the play has ended" if game.is_terminal() else "chance moves"
+            raise ProfileError(f"{game_name(game)}: no player acts at {game!r}: {kind}")
+        acting = game.player_to_act()
+        if player is None:
+            player = acting
+        elif player != acting:
+            raise ProfileError(f"{game_name(game)}: player {player} does not act at {game!r}: player {acting} does")
+        table = self._table(player)
+        actions = tuple(game.legal_actions())
+        key = game.infoset_key(player)
+        number = _number(table, key)
+        if number is None:
+            if strict:
+                self._unknown(player, key)
+            return actions, np.full(len(actions), 1.0 / len(actions))
+        labels = tuple(action_label(game, action) for action in actions)
+        self._check_menu(player, key, self._menus[table.menus[number]], actions, labels)
+        return actions, table.row(number)
+
+    def _check_menu(
+        self, player: int, key: Hashable, menu: _Menu, actions: tuple[Hashable, ...], labels: tuple[str, ...]
+    ) -> None:
+        if menu.labels != labels:
+            raise ProfileError(
+                f"player {player} has the actions {_list_text(labels)} at the information set {_key_text(key)}, but "
+                f"the profile of {self.game_name} has {_list_text(menu.labels)}: number and order have to be the same"
+            )
+        # Where labels repeat they do not tell the order, and the actions themselves have to.
+        if menu.actions != actions and len(set(labels)) < len(labels):
+            raise ProfileError(
+                f"player {player} has the actions {_list_text(actions)} at the information set {_key_text(key)}, but "
+                f"the profile of {self.game_name} has {_list_text(menu.actions)}, and the labels do not tell them apart"
+            )
+
+    def _table(self, player: int) -> _Table:
+        if isinstance(player, bool) or not isinstance(player, (int, np.integer)):
+            raise ProfileError(f"a player is an integer from 0 to {self.num_players - 1}, not {player!r}")
+        if not 0 <= player < self.num_players:
+            raise ProfileError(f"this profile has players 0 to {self.num_players - 1}, and no player {player}")
+        return self._tables[player]
+
+    def _unknown(self, player: int, key: Hashable) -> NoReturn:
+        raise ProfileError(
+            f"player {player} has no strategy for the information set {_key_text(key)} "
+            f"in this profile of {self.game_name}"
+        )
+
+    # Looking
+
+    def average_strategy(self, player: int, key: Hashable) -> dict[str, float]:
+        """A player's strategy at an information set: from action label to probability, in the order of the actions.
+
+        Labels that occur twice have their action added, `label (action)`.
+
+        Raises:
+          ProfileError: there is no such player or information set.
+        """
+        table = self._table(player)
+        number = _number(table, key)
+        if number is None:
+            self._unknown(player, key)
+        labels = self._menus[table.menus[number]].distinct_labels
+        return dict(zip(labels, table.row(number).tolist(), strict=True))
+
+    def entropy_summary(self) -> EntropySummary:
+        """Mean, minimum and maximum entropy of the strategies, in nats.
+
+        Every information set with more than one action counts once, of whichever player and however likely it is to
+        be reached; sets with a single action decide nothing and are left out.
+        """
+        entropies = []
+        for table in self._tables:
+            counts = np.diff(table.offsets)
+            if not len(counts):
+                continue
+            total = np.add.reduceat(table.probabilities, table.offsets[:-1])
+            p = table.probabilities / np.repeat(total, counts)
+            terms = np.where(p > 0, -p * np.log(np.where(p > 0, p, 1.0)), 0.0)
+            entropies.append(np.add.reduceat(terms, table.offsets[:-1])[counts > 1])
+        values = np.concatenate(entropies) if entropies else np.zeros(0)
+        if not len(values):
+            return EntropySummary(0.0, 0.0, 0.0, 0)
+        return EntropySummary(float(values.mean()), float(values.min()), float(values.max()), len(values))
+
+    def pretty(self, *, max_rows: int | None = 40, player: int | None = None, pattern: str | None = None) -> str:
+        """A table for reading: one information set a line, with the probability of every action.
+
+        Args:
+          max_rows: show at most this many information sets, and say how many are left out; None shows all.
+          player: only this player's.
+          pattern: only information sets whose key, as shown, has a match of this regular expression.
+
+        Raises:
+          OptionError: the pattern is no regular expression, or `max_rows` is negative.
+          ProfileError: there is no such player.
+        """
+        if max_rows is not None and (isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 0):
+            raise OptionError(f"max_rows has to be an integer of at least 0, or None, not {max_rows!r}")
+        try:
+            wanted = re.compile(pattern or "").search
+        except re.error as error:
+            raise OptionError(f"the pattern {pattern!r} is not a regular expression: {error}") from error
+        if player is not None:
+            self._table(player)
+        rows: list[tuple[str, str, str]] = []
+        found = 0
+        for p in range(self.num_players) if player is None else (player,):
+            table = self._tables[p]
+            for number, key in enumerate(table.keys):
+                shown = _key_text(key)
+                if wanted(shown):
+                    found += 1
+                    if max_rows is None or len(rows) < max_rows:
+                        labels = self._menus[table.menus[number]].distinct_labels
+                        rows.append((str(p), shown, _row_text(labels, table.row(number))))
+        widths = [max(map(len, column)) for column in zip(("player", "information set", ""), *rows, strict=True)]
+        lines = [f"{'player':>{widths[0]}}  {'information set':<{widths[1]}}  strategy"]
+        lines += [f"{p:>{widths[0]}}  {key:<{widths[1]}}  {text}" for p, key, text in rows]
+        if found > len(rows):
+            lines.append(f"... and {found - len(rows):,} more information sets (of {found:,})")
+        elif not found:
+            lines.append("(no information set)" if pattern is None else f"(no information set matches {pattern!r})")
+        return "\n".join(lines)
+
+    # Plain formats
+
+    def to_dict(self) -> dict[str, Any]:
+        """The profile in dictionaries, lists, strings and numbers, as `json` takes them.
+
+        Returns:
+          A dictionary with "format", "version", "game", "tree" (counts), "variant", "iterations", "seed" and
+          "players": per player a list of `{"key": .., "actions": [..], "labels": [..], "probabilities": [..]}`.
+          Tuples in keys and actions become lists; what JSON has no word for becomes a dictionary such as
+          `{"bytes": "00ff"}` or `{"fraction": [1, 3]}`.
+
+        Raises:
+          ProfileError: a key or an action is of a type that cannot be written.
+        """
+        menus = [self._encoded_menu(menu) for menu in self._menus]
+        players = []
+        for player, table in enumerate(self._tables):
+            values, offsets = table.probabilities.tolist(), table.offsets.tolist()
+            players.append(
+                [
+                    {
+                        "key": _encode_key(player, key),
+                        "actions": list(menus[menu][0]),
+                        "labels": list(menus[menu][1]),
+                        "probabilities": values[start:stop],
+                    }
+                    for key, menu, start, stop in zip(
+                        table.keys, table.menus.tolist(), offsets[:-1], offsets[1:], strict=True
+                    )
+                ]
+            )
+        return {**self._header(), "players": players}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Profile:
+        """The inverse of `to_dict`, exact.
+
+        Raises:
+          ProfileError: something is missing, misspelt or of the wrong type, the version is another one, or
+            probabilities are negative, not finite or do not sum to 1.
+        """
+        with _malformed():
+            facts = _read_header(data, "players")
+            builder = _Builder()
+            for player, infosets in enumerate(_sequence(data["players"])):
+                builder.add_player()
+                for infoset in _sequence(infosets):
+                    _only(infoset, ("key", "actions", "labels", "probabilities"))
+                    builder.add_infoset(
+                        player,
+                        _decode(infoset["key"]),
+                        tuple(_decode(action) for action in _sequence(infoset["actions"])),
+                        tuple(_sequence(infoset["labels"])),
+                        _sequence(infoset["probabilities"]),
+                    )
+            return builder.profile(facts)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """`to_dict` as JSON text, ASCII only; numbers are written so that they read back exactly.
+
+        Raises:
+          ProfileError: a key or an action is of a type that cannot be written.
+        """
+        try:
+            return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
+        except RecursionError as error:
+            raise ProfileError("a key or an action is nested too deeply to be written") from error
+
+    @staticmethod
+    def from_json(text: str) -> Profile:
+        """The inverse of `to_json`, exact.
+
+        Raises:
+          ProfileFileError: the text is no JSON, or not that of a profile; see `from_dict`.
+        """
+        with _as_file_error("this JSON text"):
+            return Profile.from_dict(_parse_json(text))
+
+    def to_csv(self) -> str:
+        """The profile as CSV text with a header line, one line per action.
+
+        Columns: player, key, action, label, probability, profile. Keys and actions are written as in `to_json`, so
+        a text key is in quotes of its own. The last column has the game, the counts of the tree and how the strategy
+        came about as JSON in the first line, and is empty after it.
+
+        Raises:
+          ProfileError: a key or an action is of a type that cannot be written.
+        """
+        menus = [
+            [(_compact(action), label) for action, label in zip(*self._encoded_menu(menu), strict=True)]
+            for menu in self._menus
+        ]
+        lines = [",".join(_CSV_COLUMNS)]
+        extra = _cell(_compact(self._header()))
+        for player, table in enumerate(self._tables):
+            values, offsets = table.probabilities.tolist(), table.offsets.tolist()
+            for key, menu, start in zip(table.keys, table.menus.tolist(), offsets, strict=False):
+                shown = _cell(_compact(_encode_key(player, key)))
+                for position, (action, label) in enumerate(menus[menu], start):
+                    lines.append(f"{player},{shown},{_cell(action)},{_cell(label)},{values[position]!r},{extra}")
+                    extra = ""
+        if extra:
+            lines.append(f",,,,,{extra}")
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def from_csv(text: str) -> Profile:
+        """The inverse of `to_csv`, exact.
+
+        The lines of an information set have to stay together, and the "profile" column of the first has to stay.
+
+        Raises:
+          ProfileFileError: the text is not that of a profile; see `from_dict`.
+        """
+        with _as_file_error("this CSV text"), _malformed():
+            records = csv.reader(io.StringIO(text, newline=""), strict=True)
+            if tuple(next(records, ())) != _CSV_COLUMNS:
+                raise ProfileError(f"the first line has to be {','.join(_CSV_COLUMNS)}")
+            rows = list(records)
+            if not rows or any(len(row) != len(_CSV_COLUMNS) for row in rows):
+                raise ProfileError(f"every line has to have {len(_CSV_COLUMNS)} cells, and there has to be one")
+            facts = _read_header(_parse_json(rows[0][5]))
+            builder = _Builder()
+            for _ in facts["tree"].infosets:
+                builder.add_player()
+            if rows[0][:5] == [""] * 5:
+                rows.pop(0)
+            start = 0
+            for stop in range(1, len(rows) + 1):
+                if stop < len(rows) and rows[stop][:2] == rows[start][:2]:
+                    continue
+                block = rows[start:stop]
+                builder.add_infoset(
+                    int(block[0][0]),
+                    _decode(_parse_json(block[0][1])),
+                    tuple(_decode(_parse_json(row[2])) for row in block),
+                    tuple(row[3] for row in block),
+                    [float(row[4]) for row in block],
+                )
+                start = stop
+            return builder.profile(facts)
+
+    # Files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the profile to one file, exactly at `path`.
+
+        The file is complete before it gets its name: it is written beside `path`, synced and renamed, so that what
+        was there before stays if anything goes wrong. It is a zip of numpy arrays (`numpy.load` opens it, and no
+        pickle is in it), and equal profiles give equal bytes.
+
+        Raises:
+          ProfileFileError: it cannot be written there.
+          ProfileError: a key or an action is of a type that cannot be written.
+        """
+        data = self._to_bytes()
+        target = require_writable(path)
+        temporary = _temporary_beside(target)
+        try:
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            with contextlib.suppress(OSError):  # the permissions of the file it replaces, where there is one
+                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+            os.replace(temporary, target)
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            if isinstance(error, OSError):
+                raise ProfileFileError(f"{os.fspath(path)}: cannot be written: {_reason(error)}") from error
+            raise
+        # The name itself is durable once the directory is; not every system can sync one.
+        with contextlib.suppress(OSError, AttributeError):
+            directory = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Profile:
+        """Reads what `save` wrote, exactly; keys come back as the types they were.
+
+        Raises:
+          ProfileFileError: there is no such file, or it is truncated, damaged, of another version, or no profile.
+        """
+        shown = os.fspath(path)
+        try:
+            with open(path, "rb") as file:
+                data = file.read(_MAGIC_BYTES)
+                if _HEADER.encode() not in data or not data.startswith(b"PK\x03\x04"):
+                    # A file cut off inside these first bytes cannot be told from a foreign one.
+                    raise ProfileFileError(f"{shown}: not a jaxcfr profile")
+                data += file.read()
+        except (OSError, ValueError) as error:
+            raise ProfileFileError(f"{shown}: cannot be read: {_reason(error)}") from error
+        if hashlib.sha256(data[:-_DIGEST]).hexdigest().encode() != data[-_DIGEST:]:
+            raise ProfileFileError(f"{shown}: this profile is truncated or damaged")
+        with _as_file_error(shown), _malformed():
+            return Profile._from_bytes(data)
+
+    def _to_bytes(self) -> bytes:
+        header = {**self._header(), "menus": [self._encoded_menu(menu) for menu in self._menus]}
+        members = {_HEADER: _json_array(header)}
+        for player, table in enumerate(self._tables):
+            members[f"keys_{player}"] = _json_array([_encode_key(player, key) for key in table.keys])
+            members[f"menus_{player}"] = table.menus
+            members[f"probabilities_{player}"] = table.probabilities
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, values in members.items():
+                # A ZipInfo without a date has a fixed one, which keeps the bytes reproducible.
+                info = zipfile.ZipInfo(f"{name}.npy")
+                info.compress_type = zipfile.ZIP_DEFLATED
+                info.external_attr = 0o644 << 16
+                with archive.open(info, "w", force_zip64=False) as member:
+                    np.lib.format.write_array(member, values, allow_pickle=False)
+            # The comment of a zip is its very end, and other readers skip it.
+            archive.comment = _COMMENT + b"0" * _DIGEST
+        data = buffer.getvalue()[:-_DIGEST]
+        return data + hashlib.sha256(data).hexdigest().encode()
+
+    @staticmethod
+    def _from_bytes(data: bytes) -> Profile:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            header = _parse_json(bytes(archive[_HEADER]).decode())
+            facts = _read_header(header, "menus")
+            menus = [
+                _menu(tuple(_decode(action) for action in _sequence(actions)), tuple(_sequence(labels)))
+                for actions, labels in _sequence(header["menus"])
+            ]
+            sizes = np.array([len(menu.actions) for menu in menus], np.int64)
+            tables = []
+            for player in range(len(facts["tree"].infosets)):
+                keys = tuple(_decode(key) for key in _sequence(_parse_json(bytes(archive[f"keys_{player}"]).decode())))
+                numbers, values = archive[f"menus_{player}"], archive[f"probabilities_{player}"]
+                if (numbers.dtype, numbers.shape) != (np.int32, (len(keys),)) or values.dtype != np.float64:
+                    raise ProfileError(f"the arrays of player {player} have the wrong type or length")
+                if np.any((numbers < 0) | (numbers >= len(menus))):
+                    raise ProfileError(f"an information set of player {player} has no actions")
+                offsets = np.concatenate([[0], np.cumsum(sizes[numbers])]).astype(np.int64)
+                if values.shape != (offsets[-1],):
+                    raise ProfileError(f"player {player} has {values.size} probabilities, not {offsets[-1]}")
+                tables.append(_Table(keys, numbers, offsets, values))
+        return Profile(
+            facts["game"],
+            facts["tree"],
+            menus,
+            tables,
+            variant=facts["variant"],
+            iterations=facts["iterations"],
+            seed=facts["seed"],
+        )
+
+    def _header(self) -> dict[str, Any]:
+        shape = self.tree_shape
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "game": self.game_name,
+            "tree": {
+                "histories": shape.histories,
+                "terminals": shape.terminals,
+                "depth": shape.depth,
+                "infosets": list(shape.infosets),
+                "sequences": list(shape.sequences),
+            },
+            "variant": self.variant,
+            "iterations": self.iterations,
+            "seed": self.seed,
+        }
+
+    def _encoded_menu(self, menu: _Menu) -> tuple[list[Any], list[str]]:
+        try:
+            return [_encode(action) for action in menu.actions], list(menu.labels)
+        except (_UnstorableError, RecursionError) as error:
+            raise ProfileError(
+                f"the actions {_list_text(menu.actions)} cannot be written: {_unstorable(error)}; a profile file holds "
+                f"{_STORABLE}: let legal_actions return such values"
+            ) from error
+
+
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+def require_writable(path: str | os.PathLike[str]) -> str:
+    """The real path of `path`, after checking that `Profile.save` can write there.
+
+    Links are followed, so that it is the file they point to that gets replaced. A file is made beside `path` and
+    removed again; `path` itself is left alone.
+
+    Raises:
+      ProfileFileError: it cannot be written there; says why.
+    """
+    shown = os.fspath(path)
+
+    def refuse(reason: str) -> NoReturn:
+        raise ProfileFileError(f"{shown}: cannot be written: {reason}")
+
+    if not isinstance(shown, str) or not shown or "\0" in shown:
+        raise ProfileFileError(f"{shown!r} is not the path of a file")
+    target = os.path.realpath(shown)
+    directory = os.path.dirname(target)
+    if not os.path.isdir(directory):
+        refuse(f"there is no directory {directory}")
+    if not os.path.basename(shown):
+        refuse("it is a directory")
+    try:
+        mode = os.stat(target).st_mode
+        if stat.S_ISDIR(mode):
+            refuse("it is a directory")
+        if not stat.S_ISREG(mode):
+            refuse("it is not a regular file")  # renaming onto a device would replace the device
+        if not os.access(target, os.W_OK):
+            refuse("the file is read-only")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        refuse(_reason(error))
+    probe = _temporary_beside(target)
+    try:
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        os.unlink(probe)
+    except OSError as error:
+        refuse(_reason(error))
+    return target
+
+
+def require_storable(lowered: LoweredGame) -> None:
+    """Raises `ProfileError` if a key or an action of the game is of a type that no profile file can hold."""
+    from jaxcfr.tree.convert import uniform_strategy
+
+    Profile.from_strategy(lowered, uniform_strategy(lowered.tree))._to_bytes()
+
+
+def _temporary_beside(target: str) -> str:
+    return os.path.join(os.path.dirname(target), f".jaxcfr-{secrets.token_hex(8)}.tmp")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:1].lower() + error.strerror[1:]
+    return str(error)
+
+
+# Checks
+
+
+class _Builder:
+    """Collects information sets one by one, as the readers find them."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[Any, ...], int] = {}
+        self.menus: list[_Menu] = []
+        self.players: list[tuple[list[Hashable], list[int], list[int], list[float]]] = []
+
+    def add_player(self) -> None:
+        self.players.append(([], [], [0], []))
+
+    def add_infoset(
+        self,
+        player: int,
+        key: Hashable,
+        actions: tuple[Hashable, ...],
+        labels: tuple[str, ...],
+        probabilities: Sequence[float],
+    ) -> None:
+        if not 0 <= player < len(self.players):
+            raise ProfileError(f"there is no player {player}: the tree is said to have {len(self.players)}")
+        if not len(actions) == len(labels) == len(probabilities):
+            raise ProfileError(
+                f"player {player} has {len(actions)} actions, {len(labels)} labels and {len(probabilities)} "
+                f"probabilities at the information set {_key_text(key)}"
+            )
+        for value in probabilities:
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise ProfileError(
+                    f"player {player} has a probability that is no number at the information set {_key_text(key)}: "
+                    f"{value!r}"
+                )
+        keys, menus, offsets, values = self.players[player]
+        menu = _menu(actions, labels)
+        # Equal actions of different types (1 and True) may well have their own menus.
+        number = self.numbers.setdefault((menu, tuple(map(type, actions))), len(self.menus))
+        if number == len(self.menus):
+            self.menus.append(menu)
+        keys.append(key)
+        menus.append(number)
+        values.extend(map(float, probabilities))
+        offsets.append(len(values))
+
+    def profile(self, facts: Mapping[str, Any]) -> Profile:
+        tables = [
+            _Table(tuple(keys), np.array(menus, np.int32), np.array(offsets, np.int64), np.array(values, np.float64))
+            for keys, menus, offsets, values in self.players
+        ]
+        return Profile(
+            facts["game"],
+            facts["tree"],
+            self.menus,
+            tables,
+            variant=facts["variant"],
+            iterations=facts["iterations"],
+            seed=facts["seed"],
+        )
+
+
+def _menu(actions: tuple[Hashable, ...], labels: tuple[Any, ...]) -> _Menu:
+    if len(actions) != len(labels) or not all(isinstance(label, str) for label in labels):
+        raise ProfileError(f"the actions {_list_text(actions)} need one text each as labels, not {_list_text(labels)}")
+    return _Menu(actions, labels)
+
+
+def _check_probabilities(player: int, table: _Table) -> None:
+    values, starts = table.probabilities, table.offsets[:-1]
+    if not len(starts):
+        return
+    # A sum of NaN or infinity fails the comparison, as it should.
+    with np.errstate(invalid="ignore", over="ignore"):
+        bad = ~(np.abs(np.add.reduceat(values, starts) - 1) <= TOLERANCE) | ~(np.minimum.reduceat(values, starts) >= 0)
+    if np.any(bad):
+        number = int(np.flatnonzero(bad)[0])
+        shown = values[table.offsets[number] : table.offsets[number + 1]]
+        raise ProfileError(
+            f"player {player}'s probabilities at the information set {_key_text(table.keys[number])} are no "
+            f"distribution: {_list_text(shown.tolist())}"
+        )
+
+
+def _whole_number(name: str, value: Any, low: int | None = None) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = value.__index__()
+    except (AttributeError, TypeError) as error:
+        raise ProfileError(f"{name} has to be an integer or None, not {value!r}") from error
+    if isinstance(value, (bool, np.bool_)) or (low is not None and number < low):
+        raise ProfileError(f"{name} has to be an integer{'' if low is None else f' of at least {low}'}, not {value!r}")
+    return int(number)
+
+
+def _tree_of(lowered: Any, what: str) -> GameTree:
+    if not hasattr(lowered, "infoset_keys"):
+        raise ProfileError(
+            f"{what} needs the LoweredGame that jaxcfr.lower returned, which has the keys, not {type(lowered).__name__}"
+        )
+    tree: GameTree = lowered.tree
+    return tree
+
+
+def _number(table: _Table, key: Any) -> int | None:
+    try:
+        return table.numbers.get(key)
+    except TypeError as error:
+        raise ProfileError(f"the information-set key {key!r} is not hashable") from error
+
+
+# Text
+
+
+def _key_text(key: Hashable) -> str:
+    """A key as tables and messages show it: text as it is where it can be printed."""
+    return key if type(key) is str and key and key.isprintable() and key == key.strip() else repr(key)
+
+
+def _list_text(values: Sequence[Any]) -> str:
+    shown = [str(value) if isinstance(value, (str, float)) else repr(value) for value in values[:_MAX_SHOWN_ACTIONS]]
+    return f"[{', '.join(shown)}{', ...' if len(values) > _MAX_SHOWN_ACTIONS else ''}]"
+
+
+def _row_text(labels: tuple[str, ...], probabilities: np.ndarray) -> str:
+    """The probabilities of an information set; of many actions, the most probable."""
+    order = range(len(labels))
+    if len(labels) > _MAX_SHOWN_ACTIONS:
+        kept = np.argsort(-probabilities, kind="stable")[:_MAX_SHOWN_ACTIONS]
+        order = sorted(kept.tolist())  # type: ignore[assignment]
+    shown = [f"{_label_text(labels[a])} {probabilities[a]:.4f}" for a in order]
+    left_out = len(labels) - len(shown)
+    return "  ".join(shown) + (f"  (and {left_out:,} less probable)" if left_out else "")
+
+
+def _label_text(label: str) -> str:
+    return label if label and label.isprintable() else repr(label)
+
+
+def _cell(text: str) -> str:
+    # By hand, because csv leaves a carriage return unquoted that csv then refuses to read.
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def _json_array(value: Any) -> np.ndarray:
+    """JSON text as bytes, `[n]` uint8: what a file without pickles can hold."""
+    try:
+        return np.frombuffer(_compact(value).encode("ascii"), np.uint8)
+    except RecursionError as error:
+        raise ProfileError("a key or an action is nested too deeply to be written") from error
+
+
+# Hashable values in JSON
+
+
+class _UnstorableError(Exception):
+    """A value that has no encoding; the message says which."""
+
+
+def _unstorable(error: BaseException) -> str:
+    return str(error) if isinstance(error, _UnstorableError) else "it is nested too deeply"
+
+
+def _encode_key(player: int, key: Hashable) -> Any:
+    try:
+        return _encode(key)
+    except (_UnstorableError, RecursionError) as error:
+        raise ProfileError(
+            f"player {player}'s information-set key {_shorten(repr(key))} cannot be written: {_unstorable(error)}; a "
+            f"profile file holds {_STORABLE}: let infoset_key return such a value, a tuple of the fields for instance"
+        ) from error
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _encode(value: Any) -> Any:
+    """A hashable value as JSON; `_decode` is the inverse.
+
+    Text, booleans, None, finite floats and integers stand for themselves, a list is a tuple, and a dictionary with
+    one entry says the type of what JSON has no word for.
+    """
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is int:
+        # Beyond 64 bits in hexadecimal, which has no limit on digits.
+        return value if -(2**63) <= value < 2**63 else {"int": hex(value)}
+    if kind is float:
+        if math.isnan(value):
+            raise _UnstorableError("it has a NaN, which is not equal to itself")
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if kind is tuple:
+        return [_encode(item) for item in value]
+    if kind is bytes:
+        return {"bytes": value.hex()}
+    if kind is Fraction:
+        return {"fraction": [_encode(value.numerator), _encode(value.denominator)]}
+    if kind is frozenset:
+        return {"frozenset": sorted((_encode(item) for item in value), key=_compact)}
+    plain = _plain(value)
+    if plain is value:
+        raise _UnstorableError(f"{_shorten(repr(value))} is a {kind.__qualname__}")
+    return _encode(plain)
+
+
+def _plain(value: Any) -> Any:
+    """A value of a subclass (a named tuple, a numpy scalar) as its base, where a dictionary takes one for the other."""
+    plain = value
+    if isinstance(value, np.generic):
+        plain = value.item()
+    else:
+        bases: tuple[Any, ...] = (int, float, str, bytes, tuple, frozenset)
+        for base in bases:
+            if isinstance(value, base):
+                plain = base(value)
+    if isinstance(plain, (bool, int, float, str, bytes, tuple, frozenset)) and plain is not value:
+        same: bool = bool(plain == value) and hash(plain) == hash(value)
+        return plain if same else value
+    return value
+
+
+def _decode(data: Any) -> Hashable:
+    if isinstance(data, list):
+        return tuple(_decode(item) for item in data)
+    if isinstance(data, dict):
+        [(kind, content)] = data.items()
+        if kind == "int":
+            return int(content, 16)
+        if kind == "float" and content in ("inf", "-inf"):
+            return float(content)
+        if kind == "bytes":
+            return bytes.fromhex(content)
+        if kind == "fraction":
+            numerator, denominator = map(_decode, content)
+            if isinstance(numerator, int) and isinstance(denominator, int):
+                return Fraction(numerator, denominator)
+        if kind == "frozenset" and isinstance(content, list):
+            return frozenset(_decode(item) for item in content)
+        raise ProfileError(f"unknown value {_shorten(repr(data))}")
+    if data is None or isinstance(data, (bool, int, str)) or (isinstance(data, float) and math.isfinite(data)):
+        return data
+    raise ProfileError(f"unknown value {_shorten(repr(data))}")
+
+
+# Reading
+
+
+def _parse_json(text: Any) -> Any:
+    def refuse(constant: str) -> NoReturn:
+        raise ProfileError(f"{constant} is no number")
+
+    if not isinstance(text, str):
+        raise ProfileError(f"text is needed, not {type(text).__name__}")
+    return json.loads(text, parse_constant=refuse)
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    if not isinstance(value, (list, tuple)):
+        raise ProfileError(f"a list is needed, not {_shorten(repr(value))}")
+    return value
+
+
+def _only(data: Any, names: Sequence[str]) -> None:
+    if not isinstance(data, Mapping) or sorted(map(str, data)) != sorted(names):
+        shown = ", ".join(map(str, data)) if isinstance(data, Mapping) else _shorten(repr(data))
+        raise ProfileError(f"exactly {', '.join(names)} are needed, not {_shorten(shown)}")
+
+
+def _read_header(data: Any, *more: str) -> dict[str, Any]:
+    """The facts that every format has, checked: "game", "tree", "variant", "iterations", "seed"."""
+    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+        raise ProfileError("not a jaxcfr profile")
+    if data.get("version") != VERSION:
+        raise ProfileError(
+            f"a profile of format version {data.get('version')!r}, and this jaxcfr reads version {VERSION}"
+        )
+    _only(data, ("format", "version", "game", "tree", "variant", "iterations", "seed", *more))
+    tree = data["tree"]
+    _only(tree, ("histories", "terminals", "depth", "infosets", "sequences"))
+    for name in ("game", "variant"):
+        if not isinstance(data[name], str) and not (name == "variant" and data[name] is None):
+            raise ProfileError(f"{name} has to be text, not {_shorten(repr(data[name]))}")
+    counts = [tree["histories"], tree["terminals"], tree["depth"], *tree["infosets"], *tree["sequences"]]
+    if not all(type(count) is int and count >= 0 for count in counts):
+        raise ProfileError(f"the counts of the tree have to be integers, not {_shorten(repr(counts))}")
+    return {
+        "game": data["game"],
+        "variant": data["variant"],
+        "iterations": _whole_number("iterations", data["iterations"], 0),
+        "seed": _whole_number("seed", data["seed"]),
+        "tree": TreeShape(
+            tree["histories"], tree["terminals"], tree["depth"], tuple(tree["infosets"]), tuple(tree["sequences"])
+        ),
+    }
+
+
+@contextlib.contextmanager
+def _malformed() -> Iterator[None]:
+    """Turns whatever the readers meet in malformed data into `ProfileError`."""
+    try:
+        yield
+    except ProfileError:
+        raise
+    except RecursionError as error:
+        raise ProfileError("it is nested too deeply") from error
+    except Exception as error:
+        # numpy, zipfile, zlib and json document no closed list of what damaged data makes them raise.
+        raise ProfileError(f"malformed: {error or type(error).__name__}") from error
+
+
+@contextlib.contextmanager
+def _as_file_error(source: str) -> Iterator[None]:
+    try:
+        yield
+    except ProfileError as error:
+        raise ProfileFileError(f"{source}: {error}") from error

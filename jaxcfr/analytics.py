@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxcfr.concrete import is_concrete
@@ -149,7 +150,7 @@ def gains(tree: GameTree, strategy: Strategy) -> Array:
     """
     tree.check_strategy(strategy)
     difference = _best_response_values(tree, strategy) - _expected_payoffs(tree, strategy)
-    tolerance = GAIN_TOLERANCE * jnp.finfo(tree.dtype).eps * jnp.max(jnp.abs(tree.terminal_payoffs), initial=0)
+    tolerance = GAIN_TOLERANCE * np.finfo(tree.dtype).eps * jnp.max(jnp.abs(tree.terminal_payoffs), initial=0)
     if is_concrete(difference, tolerance) and not bool(jnp.all(difference >= -tolerance)):
         raise AnalyticsError(
             f"the gains from deviating came out as {difference}; a gain cannot be negative, so the strategy or the "

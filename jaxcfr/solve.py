@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxcfr.concrete import is_concrete
@@ -103,7 +104,7 @@ def solve(
         this; checked every `every` iterations. Two-player constant-sum games only.
       track_cce: also keep what `cce_gap` needs (one more payoff product per player and iteration if alternating).
       differentiable: a loop of static length with rematerialisation, for reverse-mode gradients with respect to
-        payoffs or hyperparameters; memory grows as the square root of `iterations`, which must be a Python int.
+        payoffs or hyperparameters; memory grows as the square root of `iterations`, which must not be traced.
 
     Raises:
       OptionError: an argument makes no sense.
@@ -115,14 +116,15 @@ def solve(
     variant = dcfr_plus() if variant is None else variant
     _check_arguments(tree, variant, iterations, updates, every)
     tree = dataclasses.replace(tree, histories=None)  # the loop needs none of them
+    iterations = iterations if isinstance(iterations, jax.core.Tracer) else int(iterations)
     if state is None:
         state = initial_state(tree, variant, track_cce=track_cce)
     _check_state(tree, variant, state, track_cce)
     _check_horizon(variant, state, iterations)
 
     if differentiable:
-        if not isinstance(iterations, int):
-            raise OptionError("differentiable=True needs iterations as a Python int: the loop has a static length")
+        if isinstance(iterations, jax.core.Tracer):
+            raise OptionError("differentiable=True needs a number of iterations that is not traced: the loop has a static length")
         if callback is not None or target_exploitability is not None:
             raise OptionError("differentiable=True takes neither callback nor target_exploitability")
         return _run_static(tree, variant, state, iterations, updates)
@@ -328,7 +330,7 @@ def state_from_profile(
     players = []
     for p, (player, treeplex) in enumerate(zip(state.players, tree.treeplexes, strict=True)):
         values = jnp.asarray(strategy[p], tree.dtype)
-        regret = values * jnp.maximum(reach[p], jnp.finfo(tree.dtype).eps) * jnp.where(scale[p] > 0, scale[p], 1)
+        regret = values * jnp.maximum(reach[p], np.finfo(tree.dtype).eps) * jnp.where(scale[p] > 0, scale[p], 1)
         realization = treeplex.realization_weights(values)
         average = averages.Total(realization[:-1] * total.value, jnp.zeros_like(values))
         players.append(PlayerState(player.regrets._replace(regret=regret), average, values, realization))
@@ -382,7 +384,7 @@ def _check_state(tree: GameTree, variant: RegretVariant, state: Any, track_cce: 
     _require_state(tree, state)
     for player, treeplex in zip(state.players, tree.treeplexes, strict=True):
         expected = jax.eval_shape(variant.init, treeplex.uniform)
-        if jax.tree.structure(player.regrets) != jax.tree.structure(expected):
+        if str(jax.tree.structure(player.regrets)) != str(jax.tree.structure(expected)):
             raise SolverError(
                 f"the state was made by a variant that stores {type(player.regrets).__name__}, but "
                 f"{type(variant).__name__} stores {type(expected).__name__}: start anew, or warm-start with "
@@ -398,9 +400,10 @@ def _check_horizon(variant: RegretVariant, state: SolverState, iterations: Any) 
     total = variant.total
     if total is None or not is_concrete(total, state.t, iterations):
         return
-    end = jnp.max(state.t) + iterations
-    if bool(jnp.any(end > jnp.asarray(total))):
+    end = int(np.max(state.t)) + int(iterations)
+    last = float(np.min(total))
+    if end > last:
         raise HorizonError(
-            f"{type(variant).__name__}'s hyperparameter schedules end at t = {float(jnp.min(jnp.asarray(total))):g}, but this "
-            f"run would go on to t = {int(end)}: do fewer iterations, or make the variant with a larger total"
+            f"{type(variant).__name__}'s hyperparameter schedules end at t = {last:g}, but this run would go on to "
+            f"t = {end}: do fewer iterations, or make the variant with a larger total"
         )

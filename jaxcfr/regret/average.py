@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 RESCALE = 16
@@ -71,7 +72,7 @@ def add(total: Total, value: Array) -> Total:
 
 def power_of_two(shift: Array, dtype: Any) -> Array:
     """`2^-shift` exactly; 0 where that is below the smallest normal number."""
-    smallest = jnp.finfo(dtype).minexp
+    smallest = np.finfo(dtype).minexp
     exponent = jnp.clip(shift, 0, -int(smallest)).astype(jnp.int32)
     return jnp.where(shift > -smallest, 0, jnp.ldexp(jnp.ones((), dtype), -exponent))
 
@@ -87,6 +88,6 @@ def table_scale(value: Array, factor: Array) -> Array:
     An information set that was not reached for long would underflow to nothing and come out uniform; its last
     meaningful strategy is worth more. Whatever is added later outweighs what was kept.
     """
-    floor = jnp.finfo(value.dtype).tiny * 2.0**24
+    floor = np.finfo(value.dtype).tiny * 2.0**24
     vanishes = value.max(0, keepdims=True) * factor < floor
     return jnp.broadcast_to(jnp.where(vanishes, 1, factor), value.shape)

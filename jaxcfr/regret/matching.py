@@ -17,7 +17,7 @@ def normalise(weights: Array, fallback: Array, axis: int = 0) -> Array:
     The division is guarded inside, so that gradients stay finite too.
     """
     total = weights.sum(axis, keepdims=True)
-    positive = total > 0
+    positive = ~(total <= 0)  # so that NaN comes out as NaN, not as the fallback
     return jnp.where(positive, weights / jnp.where(positive, total, 1), fallback)
 
 

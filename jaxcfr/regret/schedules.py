@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxcfr.concrete import is_concrete
@@ -148,7 +149,7 @@ def horizon(value: Hyperparameter) -> Any:
 
 
 def _number(name: str, value: Any) -> Any:
-    if isinstance(value, bool) or isinstance(value, str) or value is None:
+    if isinstance(value, bool | str) or value is None:
         raise OptionError(f"{name} has to be a number or a schedule, not {value!r}")
     if isinstance(value, int | float):
         return float(value)
@@ -162,5 +163,6 @@ def _number(name: str, value: Any) -> Any:
 
 
 def _require(value: Any, condition: Callable[[Any], Any], message: str) -> None:
-    if is_concrete(value) and not bool(jnp.all(condition(jnp.asarray(value)))):
+    # numpy, because jax.numpy would trace even constants inside of jit.
+    if is_concrete(value) and not np.all(condition(np.asarray(value))):
         raise OptionError(f"{message}, not {value}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxcfr.tree.game_tree import GameTree
@@ -34,5 +35,5 @@ def _regret_rule(values: Array, uniform: Array, strategy: Array) -> tuple[Array,
     regret = jnp.where(uniform > 0, values - value, 0)
     # A regret that is zero but for rounding would pick a side by chance, and two correct programs would part ways
     # there. Gradients pass as if nothing had been rounded.
-    noise = jnp.abs(regret) <= ROUNDING * jnp.finfo(values.dtype).eps * jnp.abs(values).max(0)
+    noise = jnp.abs(regret) <= ROUNDING * np.finfo(values.dtype).eps * jnp.abs(values).max(0)
     return value, regret - jax.lax.stop_gradient(jnp.where(noise, regret, 0))

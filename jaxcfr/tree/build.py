@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -30,7 +29,7 @@ def float_dtype(dtype: Any = None) -> Any:
         raise OptionError(f"dtype has to be float32 or float64, not {dtype!r}") from error
     if chosen not in (jnp.dtype("float32"), jnp.dtype("float64")):
         raise OptionError(f"dtype has to be float32 or float64, not {chosen}")
-    if chosen == jnp.dtype("float64") and not jax.config.jax_enable_x64:
+    if chosen == jnp.dtype("float64") and jnp.zeros(0).dtype != chosen:
         raise OptionError(
             'dtype float64 needs JAX\'s 64-bit mode: call jax.config.update("jax_enable_x64", True) first, '
             "or set the environment variable JAX_ENABLE_X64=1"

@@ -52,7 +52,7 @@ class Histories:
 
 
 @jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class GameTree:
     """A game of P players, lowered: their decision trees and the payoff operator that couples them.
 
@@ -74,6 +74,12 @@ class GameTree:
     num_terminals: int = dataclasses.field(metadata={"static": True})
     depth: int = dataclasses.field(metadata={"static": True})
     constant_sum: bool = dataclasses.field(metadata={"static": True})
+
+    def __repr__(self) -> str:
+        return (
+            f"GameTree({self.num_players} players, {self.num_histories:,} histories, "
+            f"information sets {self.num_infosets}, depth {self.depth}, {self.dtype})"
+        )
 
     @property
     def num_players(self) -> int:
@@ -124,21 +130,22 @@ class GameTree:
                 f"terminal_payoffs has shape {payoffs.shape}, but this tree has {self.num_terminals} leaves and "
                 f"{self.num_players} players: it has to be {self.terminal_payoffs.shape}"
             )
-        if self.constant_sum:
-            total = payoffs.sum(1)
-            target = jnp.zeros((), self.dtype) if self.zero_sum else total[0]
-            scale = jnp.max(jnp.abs(payoffs))
-            holds = jnp.all(jnp.abs(total - target) <= 16 * jnp.finfo(self.dtype).eps * scale)
-            if is_concrete(holds):
-                if not bool(holds):
-                    kind = "zero-sum" if self.zero_sum else "constant-sum"
-                    raise OptionError(
-                        f"this tree was lowered as {kind}, and these payoffs are not; lower the game with "
-                        "general_sum=True to give it any payoffs"
-                    )
-            else:
-                payoffs = jnp.where(holds, payoffs, jnp.nan)
+        if self.constant_sum and not is_concrete(payoffs):
+            payoffs = jnp.where(self._keeps_the_sum(payoffs, jnp), payoffs, jnp.nan)
+        elif self.constant_sum and not self._keeps_the_sum(np.asarray(payoffs), np):
+            kind = "zero-sum" if self.zero_sum else "constant-sum"
+            raise OptionError(
+                f"this tree was lowered as {kind}, and these payoffs are not; lower the game with general_sum=True "
+                "to give it any payoffs"
+            )
         return dataclasses.replace(self, payoffs=self.payoffs.with_payoffs(payoffs))
+
+    def _keeps_the_sum(self, payoffs: Any, xp: Any) -> Any:
+        """Whether payoffs `[Z, 2]` are zero-sum, or constant-sum, as this tree's; `xp` is numpy or jax.numpy."""
+        total = payoffs.sum(1)
+        target = 0 if self.zero_sum else total[0]
+        tolerance = 16 * np.finfo(self.dtype).eps * xp.abs(payoffs).max()
+        return xp.all(xp.abs(total - target) <= tolerance)
 
     def check_strategy(self, strategy: Strategy) -> None:
         """Raises `StrategyError` unless `strategy` has one array of the right shape and dtype per player.
@@ -194,7 +201,7 @@ def stack(trees: Sequence[GameTree]) -> GameTree:
     """
     if not trees:
         raise OptionError("stack needs at least one tree")
-    structures = [jax.tree.structure(tree) for tree in trees]
+    structures: list[Any] = [jax.tree.structure(tree) for tree in trees]
     shapes = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)] for tree in trees]
     for number, (structure, shape) in enumerate(zip(structures, shapes, strict=True)):
         if structure != structures[0] or shape != shapes[0]:

@@ -28,7 +28,7 @@ PROBABILITY_TOLERANCE = 1e-9
 """How far float chance probabilities may sum from 1; exact fractions have to sum to exactly 1."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class LoweredGame:
     """A tree together with what gives it meaning: keys and labels. Lives on the host; no pytree.
 
@@ -45,6 +45,9 @@ class LoweredGame:
     infoset_keys: tuple[tuple[Hashable, ...], ...]
     actions: tuple[tuple[tuple[Hashable, ...], ...], ...]
     action_labels: tuple[tuple[tuple[str, ...], ...], ...]
+
+    def __repr__(self) -> str:
+        return f"LoweredGame({self.name!r}, {self.tree!r})"
 
     @functools.cached_property
     def infoset_numbers(self) -> tuple[dict[Hashable, int], ...]:

@@ -144,10 +144,10 @@ class PayoffTable:
           zero_sum: whether they are; None means as before.
         """
         if zero_sum is not None and zero_sum != self.zero_sum:
-            blocks = tuple(
+            resized = tuple(
                 dataclasses.replace(block, values=(block.values[0],) * (1 if zero_sum else 2)) for block in self.blocks
             )
-            return dataclasses.replace(self, blocks=blocks, zero_sum=zero_sum).with_payoffs(payoffs)
+            return dataclasses.replace(self, blocks=resized, zero_sum=zero_sum).with_payoffs(payoffs)
         leaves = dataclasses.replace(self.leaves, payoffs=payoffs)
         num_players = payoffs.shape[1]
         # In a zero-sum table one array serves both players; this form treats them alike under differentiation.
@@ -156,7 +156,7 @@ class PayoffTable:
         )
         zeros = jnp.zeros(self.num_entries, payoffs.dtype)
         sums = [zeros.at[leaves.entry].add(leaves.chance * payoff) for payoff in per_player]
-        blocks = []
+        blocks: list[PayoffBlocks] = []
         for block, (entry, slot) in zip(self.blocks, leaves.block_slot, strict=True):
             values = []
             for old, new in zip(block.values, sums, strict=True):

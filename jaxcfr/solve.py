@@ -124,7 +124,7 @@ def solve(
 
     if differentiable:
         if isinstance(iterations, jax.core.Tracer):
-            raise OptionError("differentiable=True needs a number of iterations that is not traced: the loop has a static length")
+            raise OptionError("differentiable=True has a loop of static length: iterations must not be traced")
         if callback is not None or target_exploitability is not None:
             raise OptionError("differentiable=True takes neither callback nor target_exploitability")
         return _run_static(tree, variant, state, iterations, updates)

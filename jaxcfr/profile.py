@@ -303,6 +303,9 @@ class Profile:
         The tree may be of another game, and smaller: what counts is that the profile has all of its information sets,
         with the same action labels in the same order. What the profile has besides is left out.
 
+        The numbers are the stored ones, except where the tree's dtype is finer than that of the solve (float32 to
+        float64): there the probabilities of an information set are rescaled to sum to 1 in the finer one.
+
         Raises:
           ProfileError: an information set is missing or has other actions; names the player and the key.
         """
@@ -336,8 +339,13 @@ class Profile:
             flat = np.zeros(treeplex.size)
             if len(keys):
                 indices, offsets = treeplex.sequence_indices()
-                shift = np.repeat(table.offsets[rows] - offsets[:-1], np.diff(offsets))
-                flat[indices] = table.probabilities[np.arange(len(indices)) + shift]
+                counts = np.diff(offsets)
+                shift = np.repeat(table.offsets[rows] - offsets[:-1], counts)
+                values = table.probabilities[np.arange(len(indices)) + shift]
+                total = np.add.reduceat(values, offsets[:-1])
+                # Half of what check_strategy grants, so that what it let in comes out again bit for bit.
+                finer = np.abs(total - 1) > 500 * float(jnp.finfo(tree.dtype).eps)
+                flat[indices] = values / np.repeat(np.where(finer, total, 1.0), counts)
             strategy.append(jnp.asarray(flat, tree.dtype))
         return tuple(strategy)
 

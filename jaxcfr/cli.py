@@ -1,0 +1,842 @@
+"""The command `jaxcfr`: solve games, and look at games and profiles.
+
+Results go to standard output, progress and messages to standard error. Exit
+statuses: 0; 2 for anything wrong with what the user gave, with one line on
+standard error; 130 after Ctrl-C (143 after a request to terminate).
+
+Whatever needs JAX or rich is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import inspect
+import io
+import json
+import logging
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jaxcfr.errors import AnalyticsError, HorizonError, JaxCFRError, OptionError
+from jaxcfr.games.base import game_name
+from jaxcfr.games.registry import list_games, load_game
+
+if TYPE_CHECKING:
+    from jaxcfr.profile import Profile
+    from jaxcfr.regret.variants import RegretVariant
+    from jaxcfr.solve import SolverState
+    from jaxcfr.tree.game_tree import GameTree, Strategy
+    from jaxcfr.tree.lower import LoweredGame
+
+DEFAULT_EVALUATIONS = 10
+"""How often `solve` evaluates unless --eval-every says otherwise."""
+
+CHUNK_SECONDS = 0.2
+"""The solver is called for about this long at a time: how fast Ctrl-C and the progress bar respond."""
+
+MAX_ITERATIONS = 2**31 - 1  # the solver counts in int32
+PIPE_WIDTH = 200  # columns of tables that do not go to a terminal
+
+
+class Updates(StrEnum):
+    """Values of --updates."""
+
+    alternating = "alternating"
+    simultaneous = "simultaneous"
+
+
+class Dtype(StrEnum):
+    """Values of --dtype."""
+
+    float32 = "float32"
+    float64 = "float64"
+
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+GameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="GAME",
+        help="A name with options in brackets, such as 'kuhn_poker(players=3)', or the path of a Gambit .efg file; "
+        "'jaxcfr games' lists the names.",
+    ),
+]
+ProfileArgument = Annotated[str, typer.Argument(metavar="PROFILE", help="A file written by 'jaxcfr solve --out'.")]
+MaxNodesOption = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Refuse games with more histories than this.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Counterfactual regret minimization in JAX: equilibria of games of imperfect information."""
+    if version:
+        from jaxcfr import __version__
+
+        _write(f"jaxcfr {__version__}\n")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        _write(context.get_help() + "\n")
+
+
+@app.command()
+def solve(
+    game: GameArgument,
+    iterations: Annotated[
+        int, typer.Option("--iterations", "-n", min=0, max=MAX_ITERATIONS, metavar="N", help="How many iterations.")
+    ] = 1000,
+    regret: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME:ARG=VALUE,...",
+            help="The regret variant with its hyperparameters, for example dcfr_plus:alpha=1.5,gamma=4 or "
+            "hs_dcfr:gamma_init=30 (whose total is by default the number of iterations).",
+        ),
+    ] = "dcfr_plus",
+    updates: Annotated[
+        Updates, typer.Option(help="Whether players update one after the other or all at once.")
+    ] = Updates.alternating,
+    dtype: Annotated[
+        Dtype | None,
+        typer.Option(help="Precision; float32 by default, float64 where JAX_ENABLE_X64 is set."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="INTEGER",
+            help="Recorded in the profile. Solving the whole tree is deterministic, so nothing else depends on it.",
+        ),
+    ] = None,
+    eval_every: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Iterations between evaluations; by default there are 10 in all."),
+    ] = None,
+    target_exploitability: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Stop at the first evaluation with an exploitability of at most this, in units of payoff; "
+            "two-player constant-sum games only.",
+        ),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Save the average strategy as a profile, also after Ctrl-C."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a line, one at every evaluation, and nothing else.")
+    ] = False,
+    max_nodes: MaxNodesOption = None,
+) -> int:
+    """Solve GAME by counterfactual regret minimization and evaluate the average strategy.
+
+    Seconds are wall-clock time since solving began, compilation and evaluations included.
+    """
+    variant, variant_text = parse_regret(regret, iterations)
+    if target_exploitability is not None and not target_exploitability >= 0:
+        raise OptionError(f"--target-exploitability has to be at least 0, not {target_exploitability}")
+    root = load_game(game)
+    if out is not None:
+        from jaxcfr.profile import require_writable
+
+        require_writable(out)
+    with _precision(dtype):
+        device = _device()
+        with _progress() as progress:
+            progress.start(f"lowering {game_name(root)}")
+            lowered = _lower(root, dtype, max_nodes)
+        if target_exploitability is not None:
+            from jaxcfr.analytics import require_constant_sum
+
+            require_constant_sum(lowered.tree, "--target-exploitability", "leave it out and look at NashConv")
+        if out is not None:
+            from jaxcfr.profile import require_storable
+
+            require_storable(lowered)
+        if as_json:
+            _note(f"solving {lowered.name} in {lowered.tree.dtype} on {device}")
+        run = _Run(
+            lowered=lowered,
+            variant=variant,
+            variant_text=variant_text if updates is Updates.alternating else f"{variant_text}, {updates} updates",
+            iterations=iterations,
+            updates=updates,
+            every=eval_every or max(1, math.ceil(iterations / DEFAULT_EVALUATIONS)),
+            target=target_exploitability,
+            seed=seed,
+            out=out,
+            as_json=as_json,
+        )
+        run.run()
+        if not as_json:
+            run.write_report(device)
+    if run.stopped_by is None:
+        return 0
+    saved = f"the average so far is saved in {out}" if run.saved else "nothing is saved"
+    _note(f"stopped after {run.done:,} iteration{'s' if run.done != 1 else ''}; {saved}")
+    return 128 + run.stopped_by
+
+
+@app.command()
+def games(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False) -> None:
+    """List the games that can be named, with their options."""
+    if as_json:
+        for info in list_games():
+            options = [
+                {
+                    "name": option.name,
+                    "type": option.type.__name__,
+                    "default": _plain(option.default),
+                    "allowed": option.allowed,
+                    "help": option.help,
+                }
+                for option in info.options
+            ]
+            _write(_json_line({"name": info.name, "description": info.description, "options": options}))
+        return
+    rows = []
+    for info in list_games():
+        rows.append([info.name, info.description])
+        for option in info.options:
+            default = "" if option.default is None else f"={option.default}"
+            rows.append([f"  {option.name}{default}", f"{option.help} ({option.allowed})"])
+    _write_table(["game, options", ""], rows)
+    _write("Options go in brackets: 'goofspiel(num_cards=4,imp_info=True)'. ")
+    _write("The path of a Gambit .efg file is a game too.\n")
+
+
+@app.command()
+def info(
+    game: GameArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    max_nodes: MaxNodesOption = None,
+) -> None:
+    """Show the size of GAME: players, histories, information sets, depth, payoffs, memory."""
+    root = load_game(game)
+    device = _device()
+    lowered = _lower(root, None, max_nodes)
+    tree = lowered.tree
+    low, high = _payoff_range(tree)
+    value = root.nash_value() if hasattr(root, "nash_value") else None
+    facts: dict[str, Any] = {
+        "game": lowered.name,
+        "players": tree.num_players,
+        "payoff_sum": _payoff_sum(tree),
+        "histories": tree.num_histories,
+        "terminals": tree.num_terminals,
+        "depth": tree.depth,
+        "infosets": list(tree.num_infosets),
+        "sequences": list(tree.num_sequences),
+        "payoff_min": low,
+        "payoff_max": high,
+        "nash_value": None if value is None else [float(payoff) for payoff in value],
+        "dtype": str(tree.dtype),
+        "tree_bytes": tree.nbytes,
+        "solve_bytes": _solve_bytes(tree),
+        "device": device,
+    }
+    if as_json:
+        _write(_json_line(facts))
+        return
+    equilibrium = "not known" if value is None else "  ".join(f"{float(payoff):.9g}" for payoff in value)
+    rows = [
+        ["players", f"{tree.num_players}, {facts['payoff_sum']}"],
+        ["histories", f"{tree.num_histories:,}"],
+        ["terminal histories", f"{tree.num_terminals:,}"],
+        ["depth", f"{tree.depth:,} (most actions on a path, chance included)"],
+        ["information sets", _per_player(tree.num_infosets)],
+        ["sequences", _per_player(tree.num_sequences) + " (the empty ones included)"],
+        ["payoffs", f"{low:g} to {high:g}"],
+        ["equilibrium payoffs", equilibrium],
+        ["tree", f"{_bytes(tree.nbytes)} in {tree.dtype}"],
+        ["solving takes about", f"{_bytes(facts['solve_bytes'])} on {device}"],
+    ]
+    _write_table([lowered.name, ""], rows)
+
+
+@app.command()
+def exploit(
+    game: GameArgument,
+    profile: ProfileArgument,
+    dtype: Annotated[Dtype, typer.Option(help="Precision of the evaluation.")] = Dtype.float64,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    max_nodes: MaxNodesOption = None,
+) -> None:
+    """Evaluate PROFILE in GAME exactly: payoffs, what each player could gain, NashConv, exploitability."""
+    from jaxcfr.profile import Profile
+
+    loaded = Profile.load(profile)
+    root = load_game(game)
+    with _precision(dtype):
+        device = _device()
+        lowered = _lower(root, dtype, max_nodes)
+        result = _evaluate(lowered.tree, loaded.to_strategy(lowered))
+    if as_json:
+        _write(_json_line(result))
+        return
+    players = zip(result["expected_payoffs"], result["gains"], strict=True)
+    _write(f"{_escape(lowered.name)}: {_escape(_made_by(loaded))}, evaluated in {dtype} on {device}\n")
+    _write_table(
+        ["player", "payoff", "best response", "gain"],
+        [[str(p), f"{payoff:.9g}", f"{payoff + gain:.9g}", f"{gain:.6g}"] for p, (payoff, gain) in enumerate(players)],
+        numbers=True,
+    )
+    _write(f"NashConv        {result['nash_conv']:.6g}\n")
+    if result["exploitability"] is not None:
+        _write(f"exploitability  {result['exploitability']:.6g}\n")
+    _write("All in units of payoff. " + _meaning(lowered.tree) + "\n")
+
+
+@app.command()
+def show(
+    game: GameArgument,
+    profile: ProfileArgument,
+    player: Annotated[int | None, typer.Option(metavar="P", help="Only this player's, counted from 0.")] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(metavar="REGEX", help="Only information sets whose key matches this regular expression."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, metavar="N", help="At most so many lines; 0 for all.")] = 40,
+    max_nodes: MaxNodesOption = None,
+) -> None:
+    """Show the strategies of PROFILE, after checking that it fits GAME."""
+    from jaxcfr.profile import Profile
+
+    loaded = Profile.load(profile)
+    table = loaded.pretty(max_rows=limit or None, player=player, pattern=pattern)
+    root = load_game(game)
+    _device()
+    loaded.to_strategy(_lower(root, None, max_nodes))
+    _write(f"{_escape(loaded.game_name)}: {_escape(_made_by(loaded))}\n{table}\n")
+
+
+# The options in words
+
+
+def parse_regret(text: str, iterations: int) -> tuple[RegretVariant, str]:
+    """The variant that `--regret` names, and its full text with every hyperparameter.
+
+    Args:
+      text: `name` or `name:argument=value,...`, with a factory of `jaxcfr.regret.variants.VARIANTS` as the name.
+      iterations: of the run; what `total` is where it is not given.
+
+    Raises:
+      OptionError: an unknown name or argument (lists the near ones), a missing argument, or a bad value.
+      HorizonError: the run is longer than the schedules of the variant.
+    """
+    from jaxcfr.regret.variants import VARIANTS
+
+    name, _, rest = (part.strip() for part in text.partition(":"))
+    if name not in VARIANTS:
+        raise OptionError(f"no regret variant is named {name!r}{_near(name, list(VARIANTS), 'variants')}")
+    factory: Callable[..., RegretVariant] = VARIANTS[name]
+    parameters = inspect.signature(factory).parameters
+    values: dict[str, float] = {}
+    for part in rest.split(",") if rest else []:
+        argument, equals, value = (piece.strip() for piece in part.partition("="))
+        if not argument or not equals:
+            raise OptionError(f"--regret {text}: {part.strip()!r} is not argument=value")
+        if argument not in parameters:
+            raise OptionError(f"{name} has no argument {argument!r}{_near(argument, list(parameters), 'arguments')}")
+        if argument in values:
+            raise OptionError(f"--regret {text}: {argument} is given twice")
+        try:
+            values[argument] = float(value)
+        except ValueError:
+            raise OptionError(f"--regret {text}: {argument}={value} is not a number") from None
+    if "total" in parameters:
+        values.setdefault("total", float(max(iterations, 1)))
+    for parameter in parameters.values():
+        if parameter.default is not inspect.Parameter.empty:
+            values.setdefault(parameter.name, float(parameter.default))
+        elif parameter.name not in values:
+            raise OptionError(f"{name} needs {parameter.name}, for example --regret {name}:{parameter.name}=30")
+    variant = factory(**values)
+    if variant.total is not None and float(variant.total) < iterations:
+        raise HorizonError(
+            f"{name} is defined for total={values['total']:g} iterations, and --iterations is {iterations}: "
+            "leave total out, or lower --iterations"
+        )
+    arguments = ",".join(f"{argument}={_short(values[argument])}" for argument in parameters)
+    return variant, f"{name}:{arguments}" if arguments else name
+
+
+def _short(value: float) -> str:
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _near(name: str, known: Sequence[str], kind: str) -> str:
+    if not known:
+        return f"; it has no {kind}"
+    wanted = name.lower().replace("-", "_").replace("+", "_plus")
+    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else f"; the {kind} are {', '.join(known)}"
+
+
+# Games and trees
+
+
+@contextlib.contextmanager
+def _precision(dtype: Dtype | None) -> Iterator[None]:
+    """Allows float64 for as long as a command needs it; only this process is concerned."""
+    import jax
+
+    config: Any = jax.config
+    before = bool(config.jax_enable_x64)
+    if dtype is Dtype.float64:
+        config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        config.update("jax_enable_x64", before)
+
+
+def _device() -> str:
+    """The device that JAX computes on, in words."""
+    import jax
+
+    # JAX warns there if it falls back to the CPU; the command says itself where it runs.
+    logging.getLogger("jax._src.xla_bridge").setLevel(logging.ERROR)
+    try:
+        device = jax.devices()[0]
+    except RuntimeError as error:
+        raise OptionError(f"JAX finds no device to run on: {error}") from error
+    kind = str(device.device_kind)
+    return device.platform if kind.lower() == device.platform else f"{device.platform} ({kind})"
+
+
+def _lower(root: Any, dtype: Dtype | None, max_nodes: int | None) -> LoweredGame:
+    from jaxcfr.tree.lower import MAX_NODES, lower
+
+    return lower(root, dtype=None if dtype is None else dtype.value, max_nodes=max_nodes or MAX_NODES)
+
+
+def _payoff_range(tree: GameTree) -> tuple[float, float]:
+    import numpy as np
+
+    payoffs = np.asarray(tree.terminal_payoffs)
+    return float(payoffs.min()), float(payoffs.max())
+
+
+def _payoff_sum(tree: GameTree) -> str:
+    """What the payoffs of the players sum to: "zero-sum", "constant-sum" or "general-sum"."""
+    import numpy as np
+
+    if tree.num_players == 2:
+        return "zero-sum" if tree.zero_sum else "constant-sum" if tree.constant_sum else "general-sum"
+    payoffs = np.asarray(tree.terminal_payoffs)
+    total = payoffs.astype(np.float64).sum(1)
+    tolerance = 16 * np.finfo(payoffs.dtype).eps * np.abs(payoffs).max()
+    if np.abs(total).max() <= tolerance:
+        return "zero-sum"
+    return "constant-sum" if np.ptp(total) <= tolerance else "general-sum"
+
+
+def _solve_bytes(tree: GameTree) -> int:
+    """About what a solve with the default variant holds: the tree, the state twice, and intermediate vectors."""
+    import jax
+
+    from jaxcfr.regret.variants import dcfr_plus
+    from jaxcfr.solve import initial_state
+
+    state = jax.eval_shape(initial_state, tree, dcfr_plus())
+    # The intermediate vectors measured 1.2 to 1.5 times the state (Leduc, Liar's dice; CPU).
+    return tree.nbytes + 4 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+
+
+def _evaluate(tree: GameTree, strategy: Strategy) -> dict[str, Any]:
+    """NashConv and what it is made of, as JSON has it; all finite, in units of payoff."""
+    import numpy as np
+
+    from jaxcfr import analytics
+
+    gains = np.asarray(analytics.gains(tree, strategy), np.float64).tolist()
+    payoffs = np.asarray(analytics.expected_payoffs(tree, strategy), np.float64).tolist()
+    if not all(map(math.isfinite, gains + payoffs)):
+        raise AnalyticsError(f"the payoffs came out as {payoffs}: beyond the range of {tree.dtype}?")
+    total = math.fsum(gains)
+    return {
+        "nash_conv": total,
+        "exploitability": total / 2 if tree.constant_sum else None,
+        "expected_payoffs": payoffs,
+        "gains": gains,
+    }
+
+
+def _meaning(tree: GameTree) -> str:
+    """One sentence on what CFR promises in this kind of game."""
+    if tree.constant_sum:
+        return "Exploitability is NashConv / 2; CFR's average strategy approaches an equilibrium, where both are 0."
+    if tree.num_players == 1:
+        return "There is one player: CFR's average strategy approaches an optimal one, where NashConv is 0."
+    kind = f"{tree.num_players} players" if tree.num_players > 2 else "general-sum payoffs"
+    return (
+        f"In a game with {kind} CFR promises only that the joint play of all iterations approaches a coarse correlated "
+        "equilibrium; the average strategies need not be a Nash equilibrium, so their NashConv may stay above 0."
+    )
+
+
+def _made_by(profile: Profile) -> str:
+    made = profile.variant or "a profile"
+    return made if profile.iterations is None else f"{made}, {profile.iterations:,} iterations"
+
+
+# Solving
+
+
+@dataclass
+class _Run:
+    """One `jaxcfr solve`: the loop, its evaluations, and what is to become of the result."""
+
+    lowered: LoweredGame
+    variant: RegretVariant
+    variant_text: str
+    iterations: int
+    updates: Updates
+    every: int
+    target: float | None
+    seed: int | None
+    out: str | None
+    as_json: bool
+
+    def __post_init__(self) -> None:
+        self.tree = self.lowered.tree
+        self.evaluations: list[dict[str, Any]] = []
+        self.done = 0
+        self.saved = False
+        self.reached = False
+        self.stopped_by: int | None = None
+        self.state: SolverState | None = None
+
+    def run(self) -> None:
+        """Solves, evaluates, and saves: at the end, on a signal, and also if something breaks in between."""
+        with _Signals() as signals:
+            try:
+                with _progress() as progress:
+                    progress.start(f"solving {self.lowered.name}", self.iterations)
+                    self._solve(signals, progress)
+            except KeyboardInterrupt:
+                signals.received = signal.SIGINT
+            except Exception:
+                with contextlib.suppress(Exception):  # the first error is the one to tell
+                    self._save(signals)
+                raise
+            self.stopped_by = signals.received
+            self._save(signals)
+
+    def _solve(self, signals: _Signals, progress: _Progress) -> None:
+        import jax
+
+        from jaxcfr.solve import average_strategy, solve
+
+        begin = time.perf_counter()
+        self.state = solve(self.tree, self.variant, 0)
+        chunk, compiled = 1, False
+        while True:
+            until = min(self.iterations, self.done + self.every)
+            while self.done < until and signals.received is None:
+                steps = min(chunk, until - self.done)
+                started = time.perf_counter()
+                state = solve(self.tree, self.variant, steps, self.state, updates=self.updates.value)
+                jax.block_until_ready(state)  # type: ignore[no-untyped-call]
+                self.state = state
+                self.done += steps
+                if compiled:
+                    # The number of iterations is no part of the program, so it can follow the clock.
+                    seconds = max(time.perf_counter() - started, 1e-9)
+                    chunk = max(1, min(8 * chunk, int(steps * CHUNK_SECONDS / seconds)))
+                compiled = True
+                progress.update(self.done)
+            if signals.received is not None:
+                return
+            result = {"iteration": self.done, **_evaluate(self.tree, average_strategy(self.tree, self.state))}
+            result["seconds"] = round(time.perf_counter() - begin, 6)
+            self.evaluations.append(result)
+            progress.update(self.done, f"NashConv {result['nash_conv']:.3g}")
+            if self.as_json:
+                self._write_json(result)
+            if self.target is not None and result["exploitability"] <= self.target:
+                self.reached = True
+                return
+            if self.done >= self.iterations:
+                return
+
+    def _write_json(self, result: dict[str, Any]) -> None:
+        try:
+            _write(_json_line(result))
+        except _PipeClosedError:
+            # Nobody reads any more; but where a file was asked for, the run goes on for its sake.
+            if self.out is None:
+                raise
+            _silence_stdout()
+
+    def _save(self, signals: _Signals) -> None:
+        """Saves the average so far; what an interrupted run has not begun is not worth replacing a file for."""
+        from jaxcfr.profile import Profile
+        from jaxcfr.solve import average_strategy
+
+        if self.out is None or self.state is None or (self.done == 0 and self.iterations > 0):
+            return
+        with signals.held():
+            Profile.from_strategy(
+                self.lowered,
+                average_strategy(self.tree, self.state),
+                variant=self.variant_text,
+                iterations=self.done,
+                seed=self.seed,
+            ).save(self.out)
+            self.saved = True
+
+    def write_report(self, device: str) -> None:
+        """The results as a table, on standard output."""
+        tree = self.tree
+        _write(
+            f"{_escape(self.lowered.name)}: {tree.num_players} player{'s' if tree.num_players != 1 else ''}, "
+            f"{_payoff_sum(tree)}, {tree.num_histories:,} histories, {sum(tree.num_infosets):,} information sets\n"
+            f"{self.variant_text}, {tree.dtype} on {device}\n"
+        )
+        if self.evaluations:
+            exploitability = ["exploitability"] if tree.constant_sum else []
+            rows = []
+            for result in self.evaluations:
+                row = [f"{result['iteration']:,}", f"{result['nash_conv']:.6g}"]
+                if exploitability:
+                    row.append(f"{result['exploitability']:.6g}")
+                row += [" ".join(f"{payoff:.6g}" for payoff in result["expected_payoffs"]), f"{result['seconds']:.2f}"]
+                rows.append(row)
+            _write_table(["iteration", "NashConv", *exploitability, "expected payoffs", "seconds"], rows, numbers=True)
+            _write("All in units of payoff. " + _meaning(tree) + "\n")
+        if self.target is not None and self.stopped_by is None:
+            word = "reached" if self.reached else "not reached"
+            _write(f"The target exploitability of {self.target:g} was {word} in {self.done:,} iterations.\n")
+        if self.saved:
+            _write(f"The average strategy is saved in {_escape(str(self.out))}.\n")
+
+
+class _Signals:
+    """Turns Ctrl-C and requests to terminate into a note that the loop looks at between its steps.
+
+    The second one interrupts at once, except while the result is being saved.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._holding = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Signals:
+        # Elsewhere than in the main thread handlers cannot be set, and signals do not arrive.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        first = self.received is None
+        if first:
+            self.received = number
+        elif not self._holding:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """While this lasts nothing interrupts."""
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding = False
+
+
+# Output
+
+
+class _PipeClosedError(Exception):
+    """Whoever read standard output has gone."""
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise _PipeClosedError from error
+
+
+def _silence_stdout() -> None:
+    """Lets later writes, and the flush at the end of the process, go nowhere."""
+    with contextlib.suppress(OSError, ValueError, io.UnsupportedOperation):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+def _note(message: str) -> None:
+    """One line on standard error."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"jaxcfr: {_escape(' '.join(message.split()))}\n")
+        sys.stderr.flush()
+
+
+def _escape(text: str) -> str:
+    """Text of the user's files without what would move the cursor or change the colours of a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _json_line(value: dict[str, Any]) -> str:
+    return json.dumps(value, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _write_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = False) -> None:
+    """A table; numbers go to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for column in columns:
+        table.add_column(Text(_escape(column)), justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_escape(cell)) for cell in row))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=PIPE_WIDTH)
+    with console.capture() as capture:
+        console.print(table)
+    _write("\n".join(line.rstrip() for line in capture.get().strip("\n").split("\n")) + "\n")
+
+
+def _per_player(counts: Sequence[int]) -> str:
+    shown = " + ".join(f"{count:,}" for count in counts)
+    return f"{shown} = {sum(counts):,}" if len(counts) > 1 else shown
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{count:,} bytes" if unit == "bytes" else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+class _Progress:
+    """A progress bar on standard error; nothing where that is no terminal."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+        self._task: Any = None
+
+    def start(self, text: str, total: int | None = None) -> None:
+        """Begins; without a total there is only a sign of life."""
+        if self._bar is not None:
+            self._task = self._bar.add_task(_escape(text), total=total or None, note="")
+
+    def update(self, done: int, note: str | None = None) -> None:
+        """Notes how much is done."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, **({} if note is None else {"note": note}))
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[_Progress]:
+    if not sys.stderr.isatty():
+        yield _Progress(None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    with bar:
+        yield _Progress(bar)
+
+
+# The entry point
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command.
+
+    Args:
+      argv: the arguments; None takes those of the process.
+
+    Returns:
+      The exit status: 0, 2 after an error (told in one line on standard error), 130 after Ctrl-C.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names in a game file may be beyond the locale's encoding
+    try:
+        command = typer.main.get_command(app)
+        status = command.main(None if argv is None else list(argv), prog_name="jaxcfr", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except (_PipeClosedError, BrokenPipeError):
+        _silence_stdout()
+        return 128 + signal.SIGPIPE if hasattr(signal, "SIGPIPE") else 1
+    except (KeyboardInterrupt, typer.Abort):
+        return 128 + signal.SIGINT
+    except SystemExit as error:
+        _silence_stdout()  # what typer does about a closed pipe
+        return error.code if isinstance(error.code, int) else 1
+    except JaxCFRError as error:
+        return _fail(str(error))
+    except MemoryError:
+        return _fail("out of memory; 'jaxcfr info GAME' says how much a game needs")
+    except OSError as error:
+        return _fail(f"{error.filename or 'writing the results'}: {error.strerror or error}")
+    except Exception as error:
+        if isinstance(error, _CLICK_ERROR):
+            return _fail(error.format_message())
+        if "RESOURCE_EXHAUSTED" in str(error):
+            return _fail("the device is out of memory; 'jaxcfr info GAME' says how much a game needs")
+        raise  # a bug: the traceback is what helps
+
+
+# typer brings click along under one name or another; every usage error derives from this class.
+_CLICK_ERROR: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+
+def _fail(message: str) -> int:
+    _note(f"error: {message}")
+    return 2

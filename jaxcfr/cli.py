@@ -194,7 +194,7 @@ def solve(
     if run.stopped_by is None:
         return 0
     saved = f"the average so far is saved in {out}" if run.saved else "nothing is saved"
-    _note(f"stopped after {run.done:,} iteration{'s' if run.done != 1 else ''}; {saved}")
+    _note(f"stopped after {_count(run.done, 'iteration')}; {saved}")
     return 128 + run.stopped_by
 
 
@@ -499,7 +499,7 @@ def _meaning(tree: GameTree) -> str:
 
 def _made_by(profile: Profile) -> str:
     made = profile.variant or "a profile"
-    return made if profile.iterations is None else f"{made}, {profile.iterations:,} iterations"
+    return made if profile.iterations is None else f"{made}, {_count(profile.iterations, 'iteration')}"
 
 
 # Solving
@@ -612,8 +612,9 @@ class _Run:
         """The results as a table, on standard output."""
         tree = self.tree
         _write(
-            f"{_escape(self.lowered.name)}: {tree.num_players} player{'s' if tree.num_players != 1 else ''}, "
-            f"{_payoff_sum(tree)}, {tree.num_histories:,} histories, {sum(tree.num_infosets):,} information sets\n"
+            f"{_escape(self.lowered.name)}: {_count(tree.num_players, 'player')}, {_payoff_sum(tree)}, "
+            f"{_count(tree.num_histories, 'history', 'histories')}, "
+            f"{_count(sum(tree.num_infosets), 'information set')}\n"
             f"{self.variant_text}, {tree.dtype} on {device}\n"
         )
         if self.evaluations:
@@ -629,7 +630,7 @@ class _Run:
             _write("All in units of payoff. " + _meaning(tree) + "\n")
         if self.target is not None and self.stopped_by is None:
             word = "reached" if self.reached else "not reached"
-            _write(f"The target exploitability of {self.target:g} was {word} in {self.done:,} iterations.\n")
+            _write(f"The target exploitability of {self.target:g} was {word} in {_count(self.done, 'iteration')}.\n")
         if self.saved:
             _write(f"The average strategy is saved in {_escape(str(self.out))}.\n")
 
@@ -739,6 +740,10 @@ def _write_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbe
 def _per_player(counts: Sequence[int]) -> str:
     shown = " + ".join(f"{count:,}" for count in counts)
     return f"{shown} = {sum(counts):,}" if len(counts) > 1 else shown
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _bytes(count: int) -> str:

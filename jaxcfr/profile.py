@@ -76,8 +76,8 @@ class TreeShape:
 
     def __str__(self) -> str:
         return (
-            f"{len(self.infosets)} player{'s' if len(self.infosets) != 1 else ''}, {self.histories:,} histories, "
-            f"{' + '.join(f'{n:,}' for n in self.infosets)} information sets"
+            f"players: {len(self.infosets)}, histories: {self.histories:,}, "
+            f"information sets: {' + '.join(f'{count:,}' for count in self.infosets)}"
         )
 
 
@@ -183,7 +183,7 @@ class Profile:
             if len(table.numbers) < len(table.keys):
                 seen: set[Hashable] = set()
                 twice = next(key for key in table.keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-                raise ProfileError(f"player {player} has the information set {_key_text(twice)} twice")
+                raise ProfileError(f"player {player} has the information set {_key_name(twice)} twice")
             _check_probabilities(player, table)
             for values in (table.menus, table.offsets, table.probabilities):
                 values.setflags(write=False)
@@ -324,7 +324,7 @@ class Profile:
                 missing = np.flatnonzero(rows < 0)
                 more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
                 raise ProfileError(
-                    f"player {player} has no strategy for the information set {_key_text(keys[missing[0]])}{more}; "
+                    f"player {player} has no strategy for the information set {_key_name(keys[missing[0]])}{more}; "
                     + self._shapes(lowered)
                 )
             for key, menu, actions, labels in zip(
@@ -344,7 +344,7 @@ class Profile:
                 values = table.probabilities[np.arange(len(indices)) + shift]
                 total = np.add.reduceat(values, offsets[:-1])
                 # Half of what check_strategy grants, so that what it let in comes out again bit for bit.
-                finer = np.abs(total - 1) > 500 * float(jnp.finfo(tree.dtype).eps)
+                finer = np.abs(total - 1) > 500 * np.finfo(tree.dtype).eps
                 flat[indices] = values / np.repeat(np.where(finer, total, 1.0), counts)
             strategy.append(jnp.asarray(flat, tree.dtype))
         return tuple(strategy)
@@ -420,13 +420,13 @@ class Profile:
     ) -> None:
         if menu.labels != labels:
             raise ProfileError(
-                f"player {player} has the actions {_list_text(labels)} at the information set {_key_text(key)}, but "
+                f"player {player} has the actions {_list_text(labels)} at the information set {_key_name(key)}, but "
                 f"the profile of {self.game_name} has {_list_text(menu.labels)}: number and order have to be the same"
             )
         # Where labels repeat they do not tell the order, and the actions themselves have to.
         if menu.actions != actions and len(set(labels)) < len(labels):
             raise ProfileError(
-                f"player {player} has the actions {_list_text(actions)} at the information set {_key_text(key)}, but "
+                f"player {player} has the actions {_list_text(actions)} at the information set {_key_name(key)}, but "
                 f"the profile of {self.game_name} has {_list_text(menu.actions)}, and the labels do not tell them apart"
             )
 
@@ -439,7 +439,7 @@ class Profile:
 
     def _unknown(self, player: int, key: Hashable) -> NoReturn:
         raise ProfileError(
-            f"player {player} has no strategy for the information set {_key_text(key)} "
+            f"player {player} has no strategy for the information set {_key_name(key)} "
             f"in this profile of {self.game_name}"
         )
 
@@ -893,12 +893,12 @@ class _Builder:
         if not len(actions) == len(labels) == len(probabilities):
             raise ProfileError(
                 f"player {player} has {len(actions)} actions, {len(labels)} labels and {len(probabilities)} "
-                f"probabilities at the information set {_key_text(key)}"
+                f"probabilities at the information set {_key_name(key)}"
             )
         for value in probabilities:
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise ProfileError(
-                    f"player {player} has a probability that is no number at the information set {_key_text(key)}: "
+                    f"player {player} has a probability that is no number at the information set {_key_name(key)}: "
                     f"{value!r}"
                 )
         keys, menus, offsets, values = self.players[player]
@@ -945,7 +945,7 @@ def _check_probabilities(player: int, table: _Table) -> None:
         number = int(np.flatnonzero(bad)[0])
         shown = values[table.offsets[number] : table.offsets[number + 1]]
         raise ProfileError(
-            f"player {player}'s probabilities at the information set {_key_text(table.keys[number])} are no "
+            f"player {player}'s probabilities at the information set {_key_name(table.keys[number])} are no "
             f"distribution: {_list_text(shown.tolist())}"
         )
 
@@ -975,15 +975,20 @@ def _number(table: _Table, key: Any) -> int | None:
     try:
         return table.numbers.get(key)
     except TypeError as error:
-        raise ProfileError(f"the information-set key {key!r} is not hashable") from error
+        raise ProfileError(f"the information-set key {_key_name(key)} is not hashable") from error
 
 
 # Text
 
 
 def _key_text(key: Hashable) -> str:
-    """A key as tables and messages show it: text as it is where it can be printed."""
-    return key if type(key) is str and key and key.isprintable() and key == key.strip() else repr(key)
+    """A key as tables show it: text as it is where it can be printed."""
+    return key if type(key) is str and key and key.isprintable() else repr(key)
+
+
+def _key_name(key: Hashable) -> str:
+    """A key as messages show it."""
+    return _shorten(repr(key))
 
 
 def _list_text(values: Sequence[Any]) -> str:
@@ -1039,7 +1044,7 @@ def _encode_key(player: int, key: Hashable) -> Any:
         return _encode(key)
     except (_UnstorableError, RecursionError) as error:
         raise ProfileError(
-            f"player {player}'s information-set key {_shorten(repr(key))} cannot be written: {_unstorable(error)}; a "
+            f"player {player}'s information-set key {_key_name(key)} cannot be written: {_unstorable(error)}; a "
             f"profile file holds {_STORABLE}: let infoset_key return such a value, a tuple of the fields for instance"
         ) from error
 

@@ -26,6 +26,9 @@ from jaxcfr.tree.segments import SegmentSum, build_segment_sum
 BLOCK_DENSITY = 0.25
 """A block is stored dense if at least this part of it is filled. Calibrated by `python -m benchmarks layout`."""
 
+SMALL_BLOCK = 16
+"""Blocks with at most this many rows and columns are stored side by side."""
+
 MAX_BLOCK_SHAPES = 6
 """Blocks are padded to a few shapes until there are at most this many."""
 
@@ -35,10 +38,15 @@ MAX_BLOCK_SHAPES = 6
 class PayoffBlocks:
     """C dense blocks of R sequences of player 0 by K sequences of player 1.
 
+    Many small blocks lie side by side along the last axis, and a product is a sum of a few elementwise products over
+    it, which vectorises (a batch of tiny matrix products spends its time on calls instead: measured on Liar's dice,
+    several times slower). Large blocks are a batch of matrix products.
+
     Attributes:
-      rows: `[C, R]` int32, flat sequences of player 0; padding points to the empty sequence.
-      columns: `[C, K]` int32, flat sequences of player 1.
-      values: per player `[C, R, K]`, chance reach times payoff; one array, player 0's, if the game is zero-sum.
+      rows: `[R, C]` int32, flat sequences of player 0; padding points to the empty sequence.
+      columns: `[K, C]` int32, flat sequences of player 1.
+      values: per player `[R, K, C]`, or `[C, R, K]` where blocks are large: chance reach times payoff; one array,
+        player 0's, if the game is zero-sum.
     """
 
     rows: Array
@@ -46,15 +54,24 @@ class PayoffBlocks:
     values: tuple[Array, ...]
 
     def product(self, player: int, weights: tuple[Array, ...]) -> Array:
-        """Direct counterfactual values of `player`'s sequences, `[C * R]` or `[C * K]`."""
-        if player == 0:
-            spec, other = "crk,ck->cr", weights[1][self.columns]
-        else:
-            spec, other = "crk,cr->ck", weights[0][self.rows]
+        """Direct counterfactual values of `player`'s sequences, `[R * C]` or `[K * C]`."""
+        own, other = (self.rows, self.columns) if player == 0 else (self.columns, self.rows)
+        reach = weights[1 - player][other]
         values = self.values[player % len(self.values)]
-        # HIGHEST: float32 products run in TF32 or bfloat16 on accelerators unless told otherwise.
-        result = jnp.einsum(spec, values, other, precision=jax.lax.Precision.HIGHEST)
+        if is_small(*own.shape[:1], *other.shape[:1]):
+            terms = values if player == 0 else jnp.swapaxes(values, 0, 1)
+            result = sum(terms[:, k] * reach[k] for k in range(other.shape[0]))
+        else:
+            # HIGHEST: float32 products run in TF32 or bfloat16 on accelerators unless told otherwise.
+            spec = "crk,kc->rc" if player == 0 else "crk,rc->kc"
+            result = jnp.einsum(spec, values, reach, precision=jax.lax.Precision.HIGHEST)
+        assert isinstance(result, Array)
         return (result if player < len(self.values) else -result).reshape(-1)
+
+
+def is_small(height: int, width: int) -> bool:
+    """Whether blocks of this shape are stored side by side."""
+    return max(height, width) <= SMALL_BLOCK
 
 
 @jax.tree_util.register_dataclass
@@ -207,7 +224,12 @@ def build_payoffs(
     offsets = [0] * num_players
     blocks, block_slot = [], []
     for rows, columns, members, slot in groups:
-        shape = (len(rows), rows.shape[1], columns.shape[1])
+        (height, count_), width = rows.shape, columns.shape[0]
+        block, row, column = slot
+        if is_small(height, width):
+            shape, slot_ = (height, width, count_), (row * width + column) * count_ + block
+        else:
+            shape, slot_ = (count_, height, width), (block * height + row) * width + column
         blocks.append(
             PayoffBlocks(
                 jnp.asarray(rows, jnp.int32),
@@ -215,10 +237,10 @@ def build_payoffs(
                 tuple(jnp.zeros(shape, dtype) for _ in range(1 if zero_sum else 2)),
             )
         )
-        block_slot.append((jnp.asarray(members, jnp.int32), jnp.asarray(slot, jnp.int32)))
-        present = (np.unique(slot // shape[2]), np.unique(slot // (shape[1] * shape[2]) * shape[2] + slot % shape[2]))
-        for player, flat in enumerate((rows.reshape(-1), columns.reshape(-1))):
-            place[player][flat[present[player]]] = offsets[player] + present[player]
+        block_slot.append((jnp.asarray(members, jnp.int32), jnp.asarray(slot_, jnp.int32)))
+        for player, (flat, line) in enumerate(((rows.reshape(-1), row), (columns.reshape(-1), column))):
+            present = np.unique(line * count_ + block)
+            place[player][flat[present]] = offsets[player] + present
             offsets[player] += len(flat)
     entries = []
     if len(rest):
@@ -267,15 +289,15 @@ def _unique_pairs(sequences: tuple[np.ndarray, ...], empty: tuple[int, ...]) -> 
     return pairs, inverse
 
 
-_Group = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+_Group = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def _find_blocks(pairs: np.ndarray, empty: tuple[int, ...], density: float) -> tuple[list[_Group], np.ndarray]:
     """Connected components of the graph between the two players' sequences, grouped by shape.
 
     Returns:
-      Per group: rows `[C, R]`, columns `[C, K]`, the entries it holds and their places in `[C * R * K]`; and a mask
-      over entries, True where some group holds the entry.
+      Per group: rows `[R, C]`, columns `[K, C]`, the entries it holds and, for each, its block, row and column; and
+      a mask over entries, True where some group holds the entry.
     """
     rows, row = np.unique(pairs[:, 0], return_inverse=True)
     columns, column = np.unique(pairs[:, 1], return_inverse=True)
@@ -298,16 +320,16 @@ def _find_blocks(pairs: np.ndarray, empty: tuple[int, ...], density: float) -> t
         chosen = np.flatnonzero(dense & (padded_height == shape[0]) & (padded_width == shape[1]))
         number = np.full(count, -1, np.int64)
         number[chosen] = np.arange(len(chosen))
-        block_rows = np.full((len(chosen), shape[0]), empty[0], np.int64)
-        block_columns = np.full((len(chosen), shape[1]), empty[1], np.int64)
+        block_rows = np.full((shape[0], len(chosen)), empty[0], np.int64)
+        block_columns = np.full((shape[1], len(chosen)), empty[1], np.int64)
         mine = number[label[: len(rows)]] >= 0
-        block_rows[number[label[: len(rows)]][mine], local_row[mine]] = rows[mine]
+        block_rows[local_row[mine], number[label[: len(rows)]][mine]] = rows[mine]
         mine = number[label[len(rows) :]] >= 0
-        block_columns[number[label[len(rows) :]][mine], local_column[mine]] = columns[mine]
+        block_columns[local_column[mine], number[label[len(rows) :]][mine]] = columns[mine]
         members = np.flatnonzero(number[component] >= 0)
         in_block[members] = True
-        slot = (number[component[members]] * shape[0] + local_row[row[members]]) * shape[1]
-        groups.append((block_rows, block_columns, members, slot + local_column[column[members]]))
+        slot = (number[component[members]], local_row[row[members]], local_column[column[members]])
+        groups.append((block_rows, block_columns, members, slot))
     return groups, in_block
 
 

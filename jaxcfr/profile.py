@@ -595,7 +595,7 @@ class Profile:
         Raises:
           ProfileFileError: the text is no JSON, or not that of a profile; see `from_dict`.
         """
-        with _as_file_error("this JSON text"):
+        with _as_file_error("this JSON text"), _malformed():
             return Profile.from_dict(_parse_json(text))
 
     def to_csv(self) -> str:

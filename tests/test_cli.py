@@ -1,0 +1,535 @@
+"""The command line: results against known numbers, every refusal in one line, and nothing lost on the way."""
+
+import contextlib
+import importlib
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+import jax
+import pytest
+
+from jaxcfr import __version__, cli
+from jaxcfr.errors import HorizonError, OptionError
+from jaxcfr.games.registry import list_games, load_game
+from jaxcfr.profile import Profile
+from jaxcfr.regret.variants import VARIANTS
+from jaxcfr.tree.convert import uniform_strategy
+from jaxcfr.tree.lower import lower
+
+SOLVE = importlib.import_module("jaxcfr.solve")  # jaxcfr.solve itself is the function
+CASES = os.path.join(os.path.dirname(__file__), "cases")
+KEYS = ["iteration", "nash_conv", "exploitability", "expected_payoffs", "gains", "seconds"]
+
+
+def strict(text):
+    """JSON without the NaN and Infinity that Python would let pass."""
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.fixture
+def command(capsys):
+    """Runs the command in this process: from arguments to (status, standard output, standard error)."""
+
+    def run(*arguments):
+        capsys.readouterr()
+        status = cli.main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def json_lines(command):
+    def run(*arguments):
+        status, out, _ = command(*arguments, "--json")
+        assert status == 0
+        return [strict(line) for line in out.splitlines()]
+
+    return run
+
+
+@pytest.fixture
+def uniform(tmp_path):
+    """A file with the uniform profile of Kuhn poker."""
+    lowered = lower(load_game("kuhn_poker"))
+    path = tmp_path / "uniform"
+    Profile.from_strategy(lowered, uniform_strategy(lowered.tree)).save(path)
+    return path
+
+
+@pytest.fixture
+def refused(command):
+    """Runs the command and returns the one line that it has to end with."""
+
+    def run(*arguments):
+        status, out, err = command(*arguments)
+        assert status == 2
+        assert out == ""
+        assert err.startswith("jaxcfr: error: ")
+        assert err.endswith("\n")
+        assert err.count("\n") == 1
+        return err
+
+    return run
+
+
+def environment(**changes):
+    return {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "0", **changes}
+
+
+def start(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "jaxcfr", *map(str, arguments)],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+# Results
+
+
+def test_solve_json_is_one_object_a_line(json_lines):
+    lines = json_lines("solve", "kuhn_poker", "-n", 500)
+    assert [line["iteration"] for line in lines] == list(range(50, 501, 50))
+    for line in lines:
+        assert list(line) == KEYS
+        assert line["exploitability"] == pytest.approx(line["nash_conv"] / 2, rel=1e-12)
+        assert line["nash_conv"] == pytest.approx(sum(line["gains"]), rel=1e-12)
+        assert min(line["gains"]) >= 0
+    seconds = [line["seconds"] for line in lines]
+    assert seconds == sorted(seconds)
+    assert lines[-1]["expected_payoffs"] == pytest.approx([-1 / 18, 1 / 18], abs=1e-4)
+    assert lines[-1]["nash_conv"] < 1e-3
+
+
+def test_zero_iterations_evaluate_the_uniform_strategy(json_lines, tmp_path):
+    (line,) = json_lines("solve", "kuhn_poker", "-n", 0, "--dtype", "float64", "--out", tmp_path / "p")
+    assert line["iteration"] == 0
+    assert line["nash_conv"] == pytest.approx(11 / 12, abs=1e-12)
+    profile = Profile.load(tmp_path / "p")
+    assert profile.iterations == 0
+    assert profile.average_strategy(0, "0") == {"pass": 0.5, "bet": 0.5}
+
+
+def test_leduc_approaches_its_value(json_lines):
+    lines = json_lines("solve", "leduc_poker", "-n", 1000, "--dtype", "float64", "--eval-every", 1000)
+    assert lines[-1]["expected_payoffs"] == pytest.approx([-0.085606424078, 0.085606424078], abs=1e-4)
+    assert lines[-1]["nash_conv"] < 1e-3
+
+
+def test_chunks_do_not_change_the_result(json_lines, tmp_path, monkeypatch):
+    profiles = []
+    for number, (seconds, every) in enumerate(((0.2, 1000), (1e-9, 7), (1e9, 100))):
+        monkeypatch.setattr(cli, "CHUNK_SECONDS", seconds)
+        path = tmp_path / str(number)
+        lines = json_lines("solve", "kuhn_poker", "-n", 100, "--eval-every", every, "--out", path)
+        assert [line["iteration"] for line in lines] == [*range(every, 100, every), 100]
+        profiles.append(Profile.load(path))
+    assert profiles[0] == profiles[1] == profiles[2]
+
+
+def test_solve_saves_what_exploit_and_show_read(command, json_lines, tmp_path):
+    path = tmp_path / "kuhn profile"
+    options = ["-n", 300, "--regret", "dcfr:gamma=3", "--updates", "simultaneous", "--seed", 7]
+    line = json_lines("solve", "kuhn_poker", *options, "--dtype", "float64", "--out", path)[-1]
+    assert os.listdir(tmp_path) == ["kuhn profile"]
+    profile = Profile.load(path)
+    assert profile.variant == "dcfr:alpha=1.5,beta=0,gamma=3, simultaneous updates"
+    assert (profile.game_name, profile.iterations, profile.seed) == ("kuhn_poker", 300, 7)
+    (again,) = json_lines("exploit", "kuhn_poker", path)
+    assert list(again) == KEYS[1:-1]
+    for key in again:
+        assert again[key] == pytest.approx(line[key], abs=1e-12)
+    status, out, _ = command("show", "kuhn_poker", path)
+    assert status == 0
+    assert out.startswith("kuhn_poker: dcfr:alpha=1.5,beta=0,gamma=3, simultaneous updates, 300 iterations\n")
+    assert len(out.splitlines()) == 14
+
+
+def test_exploit_table(command, uniform):
+    status, out, err = command("exploit", "kuhn_poker", uniform)
+    assert (status, err) == (0, "")
+    assert re.search(r"NashConv +0\.916667\n", out)
+    assert re.search(r"exploitability +0\.458333\n", out)
+    assert re.search(r"\n +0 +0\.125 +0\.5 +0\.375\n +1 +-0\.125 ", out)
+
+
+def test_show_filters(command, uniform):
+    status, out, _ = command("show", "kuhn_poker", uniform, "--player", 1, "--pattern", "^2")
+    assert status == 0
+    assert [line.split() for line in out.splitlines()[2:]] == [
+        ["1", key, "pass", "0.5000", "bet", "0.5000"] for key in ("2p", "2b")
+    ]
+    assert "and 10 more" in command("show", "kuhn_poker", uniform, "--limit", 2)[1]
+    assert len(command("show", "kuhn_poker", uniform, "--limit", 0)[1].splitlines()) == 14
+
+
+def test_solve_table(command, tmp_path):
+    status, out, err = command("solve", "kuhn_poker", "-n", 50, "--eval-every", 20, "--out", tmp_path / "p")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "kuhn_poker: 2 players, zero-sum, 58 histories, 12 information sets"
+    assert lines[1].startswith("dcfr_plus:alpha=1.5,gamma=4,offset=1, float")
+    assert " on " in lines[1]
+    assert re.search(r"iteration +NashConv +exploitability +expected payoffs +seconds", out)
+    assert [line.split()[0] for line in lines[5:8]] == ["20", "40", "50"]
+    assert "units of payoff" in out
+    assert lines[-1] == f"The average strategy is saved in {tmp_path / 'p'}."
+
+
+def test_games_that_are_not_two_player_constant_sum(command, json_lines):
+    dilemma = os.path.join(CASES, "13_prisoners_dilemma.efg")
+    assert [line["exploitability"] for line in json_lines("solve", dilemma, "-n", 20)] == [None] * 10
+    for game, kind in ((dilemma, "general-sum"), ("kuhn_poker(players=3)", "3 players")):
+        out = command("solve", game, "-n", 20, "--eval-every", 20)[1]
+        assert "exploitability" not in out
+        assert "coarse correlated equilibrium" in out
+        assert kind in out
+    out = command("solve", os.path.join(CASES, "11_one_player.efg"), "-n", 20)[1]
+    assert "one player" in out
+
+
+def test_constant_sum_has_an_exploitability(json_lines):
+    lines = json_lines("solve", os.path.join(CASES, "16_constant_sum.efg"), "-n", 500)
+    assert lines[-1]["exploitability"] < 1e-2
+    assert sum(lines[-1]["expected_payoffs"]) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("case", ["09_terminal_root", "10_chance_only"])
+def test_games_without_moves(json_lines, command, case, tmp_path):
+    game, path = os.path.join(CASES, f"{case}.efg"), tmp_path / "p"
+    assert json_lines("solve", game, "-n", 3, "--out", path)[-1]["nash_conv"] == 0
+    assert json_lines("exploit", game, path)[0]["nash_conv"] == 0
+    assert command("show", game, path)[0] == 0
+    assert command("info", game)[0] == 0
+
+
+def test_target_exploitability_stops_the_run(json_lines, command):
+    lines = json_lines("solve", "kuhn_poker", "-n", 10000, "--eval-every", 10, "--target-exploitability", 0.01)
+    assert [line["exploitability"] <= 0.01 for line in lines] == [False] * (len(lines) - 1) + [True]
+    out = command("solve", "kuhn_poker", "-n", 20, "--target-exploitability", 1e-9)[1]
+    assert "1e-09 was not reached in 20 iterations" in out
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variant_can_be_named(name):
+    variant, text = cli.parse_regret(f"{name}:gamma_init=30" if name.startswith("hs_") else name, 100)
+    again, text_again = cli.parse_regret(text, 100)
+    assert text_again == text
+    assert again == variant
+    assert isinstance(variant, type(VARIANTS[name](30.0, 100) if name.startswith("hs_") else VARIANTS[name]()))
+
+
+def test_hs_variants_take_the_run_length(json_lines):
+    assert cli.parse_regret("hs_dcfr: gamma_init = 30", 100)[1] == "hs_dcfr:gamma_init=30,total=100"
+    assert json_lines("solve", "kuhn_poker", "-n", 60, "--regret", "hs_pcfr_plus:gamma_init=15")[-1]["nash_conv"] < 0.05
+    assert cli.parse_regret("hs_dcfr:gamma_init=30,total=200", 100)[1] == "hs_dcfr:gamma_init=30,total=200"
+    with pytest.raises(HorizonError):
+        cli.parse_regret("hs_dcfr:gamma_init=30,total=50", 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dcfr+", "did you mean dcfr_plus"),
+        ("dcfr-plus", "did you mean dcfr_plus"),
+        ("DCFR_Plus", "did you mean dcfr_plus"),
+        ("hedge_of_something", "the variants are vanilla, cfr_plus"),
+        ("", "no regret variant is named ''"),
+        ("dcfr:alhpa=1", "did you mean alpha"),
+        ("dcfr:x=1", "the arguments are alpha, beta, gamma"),
+        ("vanilla:alpha=1", "it has no arguments"),
+        ("dcfr:alpha", "is not argument=value"),
+        ("dcfr:alpha=", "is not a number"),
+        ("dcfr:alpha=1,,beta=2", "is not argument=value"),
+        ("dcfr:alpha=1,alpha=2", "given twice"),
+        ("dcfr:alpha=one", "alpha=one is not a number"),
+        ("dcfr:gamma=-1", "gamma"),
+        ("dcfr:alpha=nan", "alpha"),
+        ("hs_dcfr", "needs gamma_init"),
+        ("hs_dcfr:gamma_init=1", "gamma_init"),
+    ],
+)
+def test_regret_refusals(text, message):
+    with pytest.raises(OptionError, match=re.escape(message)):
+        cli.parse_regret(text, 100)
+
+
+def test_dtype_is_for_the_command_only(json_lines, tmp_path):
+    for before, dtypes in ((False, ("float32", "float64")), (True, ("float32",))):
+        with contextlib.ExitStack() as stack:
+            stack.callback(jax.config.update, "jax_enable_x64", bool(jax.config.jax_enable_x64))
+            jax.config.update("jax_enable_x64", before)
+            for dtype in dtypes:
+                (line,) = json_lines("solve", "kuhn_poker", "-n", 0, "--dtype", dtype)
+                assert line["nash_conv"] == pytest.approx(11 / 12, abs=1e-6)
+                assert (abs(line["nash_conv"] - 11 / 12) < 1e-13) == (dtype == "float64")
+            assert bool(jax.config.jax_enable_x64) is before
+
+
+def test_games_lists_every_game_and_option(command, json_lines):
+    status, out, err = command("games")
+    assert (status, err) == (0, "")
+    assert ".efg" in out
+    for game, line in zip(list_games(), json_lines("games"), strict=True):
+        assert game.name in out
+        assert line["name"] == game.name
+        assert [option["name"] for option in line["options"]] == [option.name for option in game.options]
+        for option in game.options:
+            assert option.name in out
+
+
+def test_info(command, json_lines):
+    (facts,) = json_lines("info", "leduc_poker")
+    assert (facts["players"], facts["histories"], facts["payoff_sum"]) == (2, 9457, "zero-sum")
+    assert sum(facts["infosets"]) == 936
+    assert (facts["payoff_min"], facts["payoff_max"]) == (-13, 13)
+    assert facts["solve_bytes"] > facts["tree_bytes"] > 0
+    status, out, err = command("info", "leduc_poker")
+    assert (status, err) == (0, "")
+    assert re.search(r"histories +9,457\n", out)
+    assert re.search(r"information sets +468 \+ 468 = 936\n", out)
+    assert "kB" in out
+    for case, kind in (("13_prisoners_dilemma", "general-sum"), ("16_constant_sum", "constant-sum")):
+        assert json_lines("info", os.path.join(CASES, f"{case}.efg"))[0]["payoff_sum"] == kind
+    assert json_lines("info", "kuhn_poker(players=3)")[0]["payoff_sum"] == "zero-sum"
+
+
+def test_help_and_version(command):
+    assert command("--version") == (0, f"jaxcfr {__version__}\n", "")
+    for arguments in ((), ("--help",), ("-h",)):
+        status, out, err = command(*arguments)
+        assert (status, err) == (0, "")
+        assert all(name in out for name in ("solve", "games", "info", "exploit", "show"))
+    for name in ("solve", "games", "info", "exploit", "show"):
+        status, out, err = command(name, "--help")
+        assert (status, err) == (0, "")
+        assert "Usage" in out
+    assert "deterministic" in command("solve", "--help")[1]
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["frobnicate"], "frobnicate"),
+        (["--frobnicate"], "--frobnicate"),
+        (["solve"], "GAME"),
+        (["solve", "kuhn"], "kuhn_poker"),
+        (["solve", "kuhn_poker(player=3)"], "players"),
+        (["solve", "kuhn_poker(players=99)"], "players"),
+        (["solve", "kuhn_poker("], "bracket"),
+        (["solve", "none.efg"], "none.efg"),
+        (["solve", os.path.join(CASES, "26_bad_probs.efg")], "line"),
+        (["solve", "kuhn_poker", "extra"], "extra"),
+        (["solve", "kuhn_poker", "--frobnicate"], "--frobnicate"),
+        (["solve", "kuhn_poker", "--iterations"], "--iterations"),
+        (["solve", "kuhn_poker", "--iterations", "x"], "--iterations"),
+        (["solve", "kuhn_poker", "--iterations", "-1"], "--iterations"),
+        (["solve", "kuhn_poker", "--iterations", str(2**31)], "--iterations"),
+        (["solve", "kuhn_poker", "--eval-every", "0"], "--eval-every"),
+        (["solve", "kuhn_poker", "--seed", "x"], "--seed"),
+        (["solve", "kuhn_poker", "--updates", "sometimes"], "--updates"),
+        (["solve", "kuhn_poker", "--dtype", "float16"], "--dtype"),
+        (["solve", "kuhn_poker", "--regret", "dcfr:alhpa=1"], "alpha"),
+        (["solve", "kuhn_poker", "--regret", "hs_dcfr:gamma_init=30,total=5"], "total"),
+        (["solve", "kuhn_poker", "--target-exploitability", "-1"], "--target-exploitability"),
+        (["solve", "kuhn_poker", "--target-exploitability", "nan"], "--target-exploitability"),
+        (["solve", "kuhn_poker(players=3)", "--target-exploitability", "0.1"], "constant-sum"),
+        (["solve", "kuhn_poker", "--max-nodes", "10"], "max_nodes"),
+        (["solve", "kuhn_poker", "--out", os.path.join(CASES, "none", "p")], "directory"),
+        (["solve", "kuhn_poker", "--out", CASES], "directory"),
+        (["solve", "kuhn_poker", "--out", os.devnull], "regular file"),
+        (["solve", "kuhn_poker", "--out", ""], "path"),
+        (["info", "kuhn"], "kuhn_poker"),
+        (["exploit", "kuhn_poker", "none"], "none"),
+        (["exploit", "kuhn_poker", os.path.join(CASES, "17a_kuhn.efg")], "not a jaxcfr profile"),
+        (["show", "kuhn_poker", CASES], "directory"),
+    ],
+)
+def test_refusals_are_one_line(refused, arguments, message, monkeypatch):
+    monkeypatch.setattr(SOLVE, "_run", None)  # nothing is solved before all is checked
+    assert message in refused(*arguments)
+
+
+def test_refusals_with_a_profile(refused, uniform):
+    assert "2 players, but the game has 3" in refused("exploit", "kuhn_poker(players=3)", uniform)
+    assert "player 0 has no strategy" in refused("show", "leduc_poker", uniform)
+    assert "no player 2" in refused("show", "kuhn_poker", uniform, "--player", 2)
+    assert "regular expression" in refused("show", "kuhn_poker", uniform, "--pattern", "(")
+    data = uniform.read_bytes()
+    uniform.write_bytes(data[:-100])
+    assert "truncated or damaged" in refused("exploit", "kuhn_poker", uniform)
+
+
+def test_messages_stay_on_one_line_and_off_the_terminal_controls(refused):
+    assert "\\x1b" in refused("solve", "x\x1b[31m\ny.efg")
+    assert refused("solve", "two\nlines")
+
+
+def test_keys_that_cannot_be_saved_are_refused_before_the_solve(refused, tmp_path, monkeypatch):
+    game = load_game("kuhn_poker")
+    monkeypatch.setattr(type(game), "infoset_key", lambda self, player: complex(len(self._bets), self._cards[player]))
+    monkeypatch.setattr(SOLVE, "_run", None)
+    assert "complex" in refused("solve", "kuhn_poker", "--out", tmp_path / "p")
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_device_is_one_line():
+    process = subprocess.run(
+        [sys.executable, "-m", "jaxcfr", "solve", "kuhn_poker"],
+        env=environment(JAX_PLATFORMS="none_such"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr.startswith("jaxcfr: error: JAX finds no device")
+    assert process.stderr.count("\n") == 1
+
+
+def test_out_of_memory_is_one_line(refused, monkeypatch):
+    def fails(*_, **__):
+        raise MemoryError
+
+    def device_fails(*_, **__):
+        raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes")
+
+    for function in (fails, device_fails):
+        monkeypatch.setattr("jaxcfr.cli._lower", function)
+        assert "out of memory" in refused("info", "kuhn_poker")
+
+
+# Nothing is lost
+
+
+def test_an_existing_file_is_replaced_only_when_all_is_done(command, uniform, monkeypatch):
+    before = uniform.read_bytes()
+    seen = []
+    write = cli._write
+
+    def look(text):
+        seen.append(uniform.read_bytes() == before)
+        write(text)
+
+    monkeypatch.setattr(cli, "_write", look)
+    assert command("solve", "kuhn_poker", "-n", 20, "--json", "--out", uniform)[0] == 0
+    assert seen == [True] * 10
+    assert Profile.load(uniform).iterations == 20
+    assert os.listdir(uniform.parent) == ["uniform"]
+
+
+def test_a_failure_on_the_way_still_saves(command, tmp_path, monkeypatch):
+    count = []
+    evaluate = cli._evaluate
+
+    def fails(*arguments):
+        count.append(1)
+        if len(count) == 3:
+            raise MemoryError
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(cli, "_evaluate", fails)
+    status, _, err = command("solve", "kuhn_poker", "-n", 100, "--json", "--out", tmp_path / "p")
+    assert status == 2
+    assert "out of memory" in err
+    assert Profile.load(tmp_path / "p").iterations == 30
+
+
+def test_a_second_interrupt_stops_at_once_and_still_saves(command, tmp_path, monkeypatch):
+    def interrupted(text):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_write", interrupted)
+    status, _, err = command("solve", "kuhn_poker", "-n", 100, "--json", "--out", tmp_path / "p")
+    assert status == 130
+    assert "stopped after 10 iterations; the average so far is saved" in err
+    assert Profile.load(tmp_path / "p").iterations == 10
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_save_the_average_so_far(tmp_path, number, status):
+    path = tmp_path / "p"
+    process = start(
+        "solve", "kuhn_poker", "-n", 10**9, "--eval-every", 500, "--json", "--out", path, start_new_session=True
+    )
+    try:
+        strict(process.stdout.readline())
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == status
+    assert re.search(rb"jaxcfr: stopped after [\d,]+ iterations; the average so far is saved in ", err)
+    assert b"Traceback" not in err
+    for line in out.splitlines():
+        strict(line)
+    assert Profile.load(path).iterations >= 500
+    assert os.listdir(tmp_path) == ["p"]
+
+
+def test_a_closed_pipe_is_quiet_and_the_file_is_written_all_the_same(tmp_path):
+    for options in ([], ["--out", tmp_path / "p"]):
+        process = start("solve", "kuhn_poker", "-n", 300, "--eval-every", 1, "--json", *options)
+        process.stdout.readline()
+        process.stdout.close()
+        err = process.stderr.read()
+        process.stderr.close()
+        assert process.wait(timeout=60) == (0 if options else 141)
+        assert err.count(b"\n") == 1  # which device it runs on
+    assert Profile.load(tmp_path / "p").iterations == 300
+
+
+def test_progress_goes_to_a_terminal_on_standard_error_only():
+    parent, child = pty.openpty()
+    pieces = []
+
+    def read():
+        with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+            while piece := os.read(parent, 1 << 16):
+                pieces.append(piece)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        process = subprocess.run(
+            [sys.executable, "-m", "jaxcfr", "solve", "kuhn_poker", "-n", "2000", "--json"],
+            env=environment(TERM="xterm", COLUMNS="120"),
+            stdout=subprocess.PIPE,
+            stderr=child,
+            timeout=60,
+        )
+    finally:
+        os.close(child)
+        reader.join(timeout=60)
+        os.close(parent)
+    shown = b"".join(pieces)
+    assert process.returncode == 0
+    assert [strict(line)["iteration"] for line in process.stdout.splitlines()] == list(range(200, 2001, 200))
+    assert b"solving kuhn_poker in float32 on cpu" in shown
+    assert b"2000/2000" in shown
+
+
+def test_names_beyond_the_encoding_of_the_terminal():
+    process = subprocess.run(
+        [sys.executable, "-m", "jaxcfr", "info", os.path.join(CASES, "23_bagwell_commas.efg")],
+        env=environment(PYTHONIOENCODING="ascii"),
+        capture_output=True,
+        timeout=60,
+    )
+    assert (process.returncode, process.stderr) == (0, b"")

@@ -96,17 +96,19 @@ def expected_payoffs(tree: GameTree, strategy: Strategy) -> Array:
       StrategyError: the strategy does not fit the tree.
     """
     tree.check_strategy(strategy)
-    return _expected_payoffs(tree, strategy)
+    return _evaluate(tree, strategy)[0]
 
 
 @jax.jit
-def _expected_payoffs(tree: GameTree, strategy: Strategy) -> Array:
+def _evaluate(tree: GameTree, strategy: Strategy) -> tuple[Array, Array]:
+    """Everyone's expected payoff and best-response value, `[P]` each: one program for all that is made of them."""
     weights = _all_weights(tree, strategy)
-    values = []
+    payoffs, best = [], []
     for p, treeplex in enumerate(tree.treeplexes):
         direct = tree.payoffs.product(p, weights)
-        values.append(treeplex.fold(direct, _expected_rule, jnp.asarray(strategy[p], tree.dtype))[1])
-    return jnp.stack(values)
+        payoffs.append(treeplex.fold(direct, _expected_rule, jnp.asarray(strategy[p], tree.dtype))[1])
+        best.append(treeplex.fold(direct, _best_rule, treeplex.uniform)[1])
+    return jnp.stack(payoffs), jnp.stack(best)
 
 
 def best_response(tree: GameTree, strategy: Strategy, player: int) -> BestResponse:
@@ -127,18 +129,7 @@ def best_response_values(tree: GameTree, strategy: Strategy) -> Array:
       StrategyError: the strategy does not fit the tree.
     """
     tree.check_strategy(strategy)
-    return _best_response_values(tree, strategy)
-
-
-@jax.jit
-def _best_response_values(tree: GameTree, strategy: Strategy) -> Array:
-    weights = _all_weights(tree, strategy)
-    return jnp.stack(
-        [
-            treeplex.fold(tree.payoffs.product(p, weights), _best_rule, treeplex.uniform)[1]
-            for p, treeplex in enumerate(tree.treeplexes)
-        ]
-    )
+    return _evaluate(tree, strategy)[1]
 
 
 def gains(tree: GameTree, strategy: Strategy) -> Array:
@@ -149,7 +140,8 @@ def gains(tree: GameTree, strategy: Strategy) -> Array:
       AnalyticsError: a gain is negative beyond rounding, or not a number (concrete inputs only).
     """
     tree.check_strategy(strategy)
-    difference = _best_response_values(tree, strategy) - _expected_payoffs(tree, strategy)
+    payoffs, best = _evaluate(tree, strategy)
+    difference = best - payoffs
     tolerance = GAIN_TOLERANCE * np.finfo(tree.dtype).eps * jnp.max(jnp.abs(tree.terminal_payoffs), initial=0)
     if is_concrete(difference, tolerance) and not bool(jnp.all(difference >= -tolerance)):
         raise AnalyticsError(

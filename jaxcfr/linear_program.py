@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 import scipy.sparse
 
 from jaxcfr.analytics import require_constant_sum
@@ -88,6 +87,8 @@ def _flow(treeplex: Treeplex) -> scipy.sparse.csr_matrix:
 
 def _solve_for(own: Treeplex, other: Treeplex, matrix: scipy.sparse.csr_matrix) -> tuple[np.ndarray, float]:
     """The maximin realization weights of a player and their worth."""
+    import scipy.optimize  # takes as long to import as the rest of this library
+
     flow, other_flow = _flow(own), _flow(other)
     # Padding is no sequence: its weights are pinned to zero, and its constraints are empty.
     legal = np.append(np.asarray(own.uniform) > 0, True)

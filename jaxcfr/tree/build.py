@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -101,15 +102,15 @@ def _histories(nodes: NodeTable, facts: NodeFacts, flat: list[np.ndarray], leave
     terminal = np.full(nodes.num_histories, -1, np.int32)
     terminal[leaves] = np.arange(len(leaves))
     return Histories(
-        player=jnp.asarray(nodes.player, jnp.int8),
-        infoset=jnp.asarray(nodes.infoset, jnp.int32),
-        parent=jnp.asarray(nodes.parent, jnp.int32),
-        first_child=jnp.asarray(facts.first_child, jnp.int32),
-        num_children=jnp.asarray(facts.num_children, jnp.int32),
-        chance=jnp.asarray(nodes.chance, dtype),
-        chance_reach=jnp.asarray(facts.chance_reach, dtype),
-        sequence=tuple(jnp.asarray(sequence, jnp.int32) for sequence in flat),
-        terminal=jnp.asarray(terminal),
+        player=jax.device_put(nodes.player.astype(np.int8)),
+        infoset=jax.device_put(nodes.infoset.astype(np.int32)),
+        parent=jax.device_put(nodes.parent.astype(np.int32)),
+        first_child=jax.device_put(facts.first_child.astype(np.int32)),
+        num_children=jax.device_put(facts.num_children.astype(np.int32)),
+        chance=jax.device_put(nodes.chance.astype(dtype)),
+        chance_reach=jax.device_put(facts.chance_reach.astype(dtype)),
+        sequence=tuple(jax.device_put(sequence.astype(np.int32)) for sequence in flat),
+        terminal=jax.device_put(terminal),
         level_offsets=tuple(facts.level_offsets.tolist()),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from jaxcfr.errors import StrategyError
@@ -41,7 +41,7 @@ def strategy_from_rows(tree: GameTree, rows: Sequence[Sequence[Any]]) -> Strateg
         if treeplex.num_infosets:
             indices, _ = treeplex.sequence_indices()
             flat[indices] = np.concatenate([np.asarray(row, np.float64) for row in per_infoset])
-        strategy.append(jnp.asarray(flat, tree.dtype))
+        strategy.append(jax.device_put(flat.astype(tree.dtype)))
     result = tuple(strategy)
     tree.check_strategy(result)
     return result

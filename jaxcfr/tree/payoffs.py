@@ -171,20 +171,41 @@ class PayoffTable:
         per_player = (
             [(payoffs[:, 0] - payoffs[:, 1]) / 2] if self.zero_sum else [payoffs[:, p] for p in range(num_players)]
         )
-        zeros = jnp.zeros(self.num_entries, payoffs.dtype)
-        sums = [zeros.at[leaves.entry].add(leaves.chance * payoff) for payoff in per_player]
+        sums = [_scatter_add(self.num_entries, leaves.entry, leaves.chance * payoff) for payoff in per_player]
         blocks: list[PayoffBlocks] = []
         for block, (entry, slot) in zip(self.blocks, leaves.block_slot, strict=True):
             values = []
             for old, new in zip(block.values, sums, strict=True):
-                flat = jnp.zeros(old.size, old.dtype).at[slot].set(new[entry], unique_indices=True)
-                values.append(flat.reshape(old.shape))
+                values.append(_scatter_set(old.size, slot, new[entry]).reshape(old.shape))
             blocks.append(dataclasses.replace(block, values=tuple(values)))
         signs = (1.0, -1.0) if self.zero_sum else (1.0,) * num_players
         entries = tuple(
             dataclasses.replace(e, values=signs[p] * sums[p % len(sums)][e.order]) for p, e in enumerate(self.entries)
         )
         return dataclasses.replace(self, blocks=tuple(blocks), entries=entries, leaves=leaves)
+
+
+def _scatter_add(size: int, index: Array, values: Array) -> Array:
+    """Sums of the values by index; in numpy for numpy arrays, so that building a tree compiles nothing."""
+    if isinstance(values, np.ndarray):
+        total = np.zeros(size, values.dtype)
+        np.add.at(total, index, values)
+        return total
+    return jnp.zeros(size, values.dtype).at[index].add(values)
+
+
+def _scatter_set(size: int, index: Array, values: Array) -> Array:
+    """Values at their (distinct) indices, zero elsewhere; in numpy for numpy arrays."""
+    if isinstance(values, np.ndarray):
+        result = np.zeros(size, values.dtype)
+        result[index] = values
+        return result
+    return jnp.zeros(size, values.dtype).at[index].set(values, unique_indices=True)
+
+
+def _host(values: np.ndarray, dtype: Any) -> Any:
+    """A numpy array where an array of JAX will stand."""
+    return values.astype(dtype)
 
 
 def build_payoffs(
@@ -232,12 +253,12 @@ def build_payoffs(
             shape, slot_ = (count_, height, width), (block * height + row) * width + column
         blocks.append(
             PayoffBlocks(
-                jnp.asarray(rows, jnp.int32),
-                jnp.asarray(columns, jnp.int32),
-                tuple(jnp.zeros(shape, dtype) for _ in range(1 if zero_sum else 2)),
+                _host(rows, np.int32),
+                _host(columns, np.int32),
+                tuple(_host(np.zeros(shape), dtype) for _ in range(1 if zero_sum else 2)),
             )
         )
-        block_slot.append((jnp.asarray(members, jnp.int32), jnp.asarray(slot_, jnp.int32)))
+        block_slot.append((_host(members, np.int32), _host(slot_, np.int32)))
         for player, (flat, line) in enumerate(((rows.reshape(-1), row), (columns.reshape(-1), column))):
             present = np.unique(line * count_ + block)
             place[player][flat[present]] = offsets[player] + present
@@ -251,33 +272,33 @@ def build_payoffs(
             offsets[player] += len(own)
             entries.append(
                 PayoffEntries(
-                    values=jnp.zeros(len(order), dtype),
+                    values=_host(np.zeros(len(order)), dtype),
                     others=tuple(
-                        jnp.asarray(combined[order, other], jnp.int32)
-                        for other in range(num_players)
-                        if other != player
+                        _host(combined[order, other], np.int32) for other in range(num_players) if other != player
                     ),
-                    order=jnp.asarray(order, jnp.int32),
+                    order=_host(order, np.int32),
                     total=build_segment_sum(row.reshape(-1), len(own)),
                 )
             )
     for player in range(num_players):
         place[player][place[player] < 0] = offsets[player]
     leaves = Leaves(
-        payoffs=jnp.asarray(payoffs, dtype),
-        chance=jnp.asarray(chance, dtype),
-        entry=jnp.asarray(entry.reshape(-1), jnp.int32),
+        payoffs=_host(payoffs, dtype),
+        chance=_host(chance, dtype),
+        entry=_host(entry.reshape(-1), np.int32),
         block_slot=tuple(block_slot),
     )
     table = PayoffTable(
         blocks=tuple(blocks),
         entries=tuple(entries),
-        place=tuple(jnp.asarray(p, jnp.int32) for p in place),
+        place=tuple(_host(p, np.int32) for p in place),
         leaves=leaves,
         zero_sum=zero_sum,
         num_entries=count,
     )
-    return table.with_payoffs(leaves.payoffs)
+    # Everything so far is numpy; arrays go to the device as they are, which compiles nothing.
+    on_device: PayoffTable = jax.device_put(table.with_payoffs(leaves.payoffs))
+    return on_device
 
 
 def _unique_pairs(sequences: tuple[np.ndarray, ...], empty: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

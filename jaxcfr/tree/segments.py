@@ -70,14 +70,14 @@ def build_segment_sum(row: np.ndarray, num_rows: int) -> SegmentSum:
         slot = np.arange(size)[:, None]
         inside = slot < length[rows]
         entries = np.where(inside, order[np.minimum(first[rows] + slot, len(row) - 1)], len(row))
-        padded.append(jnp.asarray(entries, jnp.int32))
+        padded.append(jax.device_put(entries.astype(np.int32)))
         place[rows] = filled + np.arange(len(rows))
         filled += len(rows)
     place[place < 0] = filled
     return SegmentSum(
-        row=jnp.asarray(row, jnp.int32),
+        row=jax.device_put(row.astype(np.int32)),
         padded=tuple(padded),
-        place=jnp.asarray(place, jnp.int32),
+        place=jax.device_put(place.astype(np.int32)),
         num_rows=num_rows,
         in_order=bool(np.all(row[1:] >= row[:-1])),
     )

@@ -346,7 +346,7 @@ def build_treeplex(
     flat[:-1] = first[owner] + within * stride[owner]
     uniform[flat[:-1]] = 1.0 / num_actions[owner]
     treeplex = Treeplex(
-        uniform=jnp.asarray(uniform, dtype),
+        uniform=jax.device_put(uniform.astype(dtype)),
         first=_int32(first),
         stride=_int32(stride),
         num_actions=_int32(num_actions),
@@ -364,7 +364,8 @@ def build_treeplex(
 
 
 def _int32(values: np.ndarray) -> Array:
-    return jnp.asarray(values, jnp.int32)
+    # `jnp.asarray` would compile a program for every shape.
+    return jax.device_put(values.astype(np.int32))
 
 
 def _place(

@@ -34,7 +34,7 @@ from jaxcfr import analytics
 from jaxcfr.linear_program import solve_lp
 from jaxcfr.regret import variants
 from jaxcfr.solve import average_strategy, current_strategy, initial_state, iterate, solve
-from jaxcfr.tree import layout, treeplex
+from jaxcfr.tree import layout, payoffs, treeplex
 from jaxcfr.tree.build import build_tree
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.lower import LoweredGame, _Walk, lower
@@ -119,8 +119,8 @@ def everything(tree: GameTree, strategy: Strategy, updates: Any = "alternating")
         "response value": jnp.stack([r.value for r in responses]),
         "reach": analytics.counterfactual_reach(tree, strategy),
         "average": average_strategy(tree, state),
-        "expected": analytics._expected_payoffs(tree, strategy),
-        "best": analytics._best_response_values(tree, strategy),
+        "expected": analytics._evaluate(tree, strategy)[0],
+        "best": analytics._evaluate(tree, strategy)[1],
     }
 
 
@@ -462,7 +462,7 @@ def essentials(tree: GameTree, strategy: Strategy) -> dict[str, Any]:
         "values": tuple(v.actions for v in analytics._counterfactual_values(tree, strategy)),
         "regrets": tuple(player.regrets.regret for player in state.players),
         "average": average_strategy(tree, state),
-        "best": analytics._best_response_values(tree, strategy),
+        "best": analytics._evaluate(tree, strategy)[1],
     }
 
 
@@ -481,7 +481,10 @@ def results(game: TreeGame, **options: Any) -> tuple[GameTree, dict[str, Any]]:
 @functools.cache
 def plain(kind: str) -> tuple[TreeGame, tuple[GameTree, dict[str, Any]]]:
     """A smaller forest, and what the core says of it in the usual layout, which the other tests check."""
-    game = forest([part_of(kind, number) for number in range(1, 5)])
+    if kind == "deep":
+        game = forest([from_seed(seed, 2, "general", depth=9) for seed in (0, 1, 4)])
+    else:
+        game = forest([part_of(kind, number) for number in range(1, 6)])
     return game, results(game)
 
 
@@ -503,6 +506,18 @@ def test_layouts_of_payoffs(kind: str, density: float) -> None:
     assert_same_results(kind, other)
 
 
+def test_layout_of_large_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks multiplied as batches of matrices, as large ones are, instead of side by side."""
+    game, usual = plain("zero-sum")
+    monkeypatch.setattr(payoffs, "SMALL_BLOCK", 0)
+    assert usual[0].payoffs.blocks
+    # How blocks are read is no part of a tree's structure: no program of another layout may be taken.
+    essentials.clear_cache()
+    other = results(game)
+    essentials.clear_cache()
+    assert_same_results("zero-sum", other)
+
+
 @pytest.mark.parametrize("overhead", [0, 10**6])
 def test_layouts_of_buckets(overhead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table for every number of actions, and one table for all, padded."""
@@ -511,37 +526,39 @@ def test_layouts_of_buckets(overhead: int, monkeypatch: pytest.MonkeyPatch) -> N
     other = results(game)
     for tables in other[0].treeplexes:
         padding = tables.size - (tables.num_sequences - 1)
-        assert (padding > 0, len(tables.tables)) == ((False, 4) if overhead == 0 else (True, 1))
+        counts = len(np.unique(tables.num_actions))
+        assert counts > 1
+        assert (padding > 0, len(tables.tables)) == ((False, counts) if overhead == 0 else (True, 1))
     assert_same_results("three players", other)
 
 
 SCANS = {
-    "one run": lambda levels, rng: [0, levels],
-    "first level alone": lambda levels, rng: [0, 1, levels],
-    "last level alone": lambda levels, rng: [0, levels - 1, levels],
-    "random runs": lambda levels, rng: [0, *np.flatnonzero(rng.integers(0, 2, levels))[1:].tolist(), levels],
+    # Which levels begin a run; all others go on with the run before.
+    "one run": ("one player", lambda level: level == 0, 8),
+    "first level alone": ("zero-sum", lambda level: level in (0, 1), 8),
+    "pairs of levels": ("deep", lambda level: level % 2 == 0, 8),
+    "child sums by scatters": ("deep", lambda level: level in (0, 3), 0),
 }
 
 
-@pytest.mark.parametrize("limit", [8, 0], ids=["gathers", "scatters"])
 @pytest.mark.parametrize("split", SCANS)
-def test_scanned_levels(split: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scanned_levels(split: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Levels folded into scans give what unrolled levels give."""
-    kind = {"one run": "one player", "first level alone": "zero-sum"}.get(split, "three players")
-    if limit == 0 and split != "random runs":
-        pytest.skip("one split is enough for child sums by scatters")
+    kind, begins, limit = SCANS[split]
     game, usual = plain(kind)
-    rng = np.random.default_rng(8)
 
     def runs(widest: np.ndarray, columns: np.ndarray, entries: np.ndarray) -> list[tuple[int, int]]:
-        bounds = sorted({b for b in SCANS[split](len(widest), rng) if b >= 0})
-        return list(itertools.pairwise(bounds))
+        levels = len(widest)
+        return list(itertools.pairwise([*filter(begins, range(levels)), levels]))
 
     monkeypatch.setattr(treeplex, "level_runs", runs)
     monkeypatch.setattr(treeplex, "SCAN_GATHER_LIMIT", limit)
     other = results(game)
-    stages = [stage for tables in other[0].treeplexes for stage in tables.stages]
-    assert any(stage.num_levels > 1 for stage in stages)
+    for tables in other[0].treeplexes:
+        assert any(stage.num_levels > 1 for stage in tables.stages)
+        assert len(tables.inner_children) == len(tables.stages)
+    by_scatters = [c.shape for t in other[0].treeplexes for c in t.inner_children if c.shape[0] and not c.shape[1]]
+    assert bool(by_scatters) == (limit == 0)
     assert_same_results(kind, other)
     assert usual[0].num_sequences == other[0].num_sequences
 

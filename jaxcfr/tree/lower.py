@@ -170,9 +170,9 @@ class _Walk:
                 if len(self.parent) > self.max_nodes:
                     raise GameTooLargeError(
                         f"{game_name(self.root)} has more than max_nodes = {self.max_nodes:,} histories "
-                        f"({len(self.parent):,} met, {len(below):,} of them still to be expanded); solving takes about "
-                        f"{BYTES_PER_HISTORY} bytes a history, {len(self.parent) * BYTES_PER_HISTORY / 1e6:,.1f} MB for "
-                        "these alone: raise max_nodes, or take a smaller game"
+                        f"({len(self.parent):,} met, {len(below):,} of them still to be expanded); at about "
+                        f"{BYTES_PER_HISTORY} bytes a history these alone take "
+                        f"{len(self.parent) * BYTES_PER_HISTORY / 1e6:,.1f} MB: raise max_nodes, or take a smaller game"
                     )
             level = below
 

@@ -13,6 +13,7 @@ from jaxcfr.errors import GameError, OptionError
 from jaxcfr.tree.game_tree import GameTree, Histories
 from jaxcfr.tree.nodes import TERMINAL, NodeFacts, NodeTable, derive_facts
 from jaxcfr.tree.payoffs import BLOCK_DENSITY, build_payoffs
+from jaxcfr.tree.segments import as_numpy
 from jaxcfr.tree.treeplex import build_treeplex
 
 
@@ -87,7 +88,7 @@ def build_tree(
         dtype,
         block_density,
     )
-    return GameTree(
+    tree = GameTree(
         treeplexes=tuple(treeplexes),
         payoffs=payoffs,
         histories=_histories(nodes, facts, flat, leaves, dtype) if histories else None,
@@ -96,21 +97,23 @@ def build_tree(
         depth=facts.depth,
         constant_sum=constant_sum,
     )
+    on_device: GameTree = jax.device_put(tree)
+    return on_device
 
 
 def _histories(nodes: NodeTable, facts: NodeFacts, flat: list[np.ndarray], leaves: np.ndarray, dtype: Any) -> Histories:
     terminal = np.full(nodes.num_histories, -1, np.int32)
     terminal[leaves] = np.arange(len(leaves))
     return Histories(
-        player=jax.device_put(nodes.player.astype(np.int8)),
-        infoset=jax.device_put(nodes.infoset.astype(np.int32)),
-        parent=jax.device_put(nodes.parent.astype(np.int32)),
-        first_child=jax.device_put(facts.first_child.astype(np.int32)),
-        num_children=jax.device_put(facts.num_children.astype(np.int32)),
-        chance=jax.device_put(nodes.chance.astype(dtype)),
-        chance_reach=jax.device_put(facts.chance_reach.astype(dtype)),
-        sequence=tuple(jax.device_put(sequence.astype(np.int32)) for sequence in flat),
-        terminal=jax.device_put(terminal),
+        player=as_numpy(nodes.player, np.int8),
+        infoset=as_numpy(nodes.infoset, np.int32),
+        parent=as_numpy(nodes.parent, np.int32),
+        first_child=as_numpy(facts.first_child, np.int32),
+        num_children=as_numpy(facts.num_children, np.int32),
+        chance=as_numpy(nodes.chance, dtype),
+        chance_reach=as_numpy(facts.chance_reach, dtype),
+        sequence=tuple(as_numpy(sequence, np.int32) for sequence in flat),
+        terminal=as_numpy(terminal, np.int32),
         level_offsets=tuple(facts.level_offsets.tolist()),
     )
 

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse
 from jax import Array
 
-from jaxcfr.tree.segments import SegmentSum, build_segment_sum
+from jaxcfr.tree.segments import SegmentSum, as_numpy, build_segment_sum
 
 BLOCK_DENSITY = 0.25
 """A block is stored dense if at least this part of it is filled. Calibrated by `python -m benchmarks layout`."""
@@ -203,11 +203,6 @@ def _scatter_set(size: int, index: Array, values: Array) -> Array:
     return jnp.zeros(size, values.dtype).at[index].set(values, unique_indices=True)
 
 
-def _host(values: np.ndarray, dtype: Any) -> Any:
-    """A numpy array where an array of JAX will stand."""
-    return values.astype(dtype)
-
-
 def build_payoffs(
     sequences: tuple[np.ndarray, ...],
     empty: tuple[int, ...],
@@ -227,6 +222,9 @@ def build_payoffs(
       zero_sum: two players whose payoffs sum to zero at every leaf.
       dtype: of the float arrays.
       block_density: see `BLOCK_DENSITY`; 0 stores everything in blocks, more than 1 nothing.
+
+    Returns:
+      The table, made of numpy arrays.
     """
     num_players = len(sequences)
     combined, entry = (
@@ -253,12 +251,12 @@ def build_payoffs(
             shape, slot_ = (count_, height, width), (block * height + row) * width + column
         blocks.append(
             PayoffBlocks(
-                _host(rows, np.int32),
-                _host(columns, np.int32),
-                tuple(_host(np.zeros(shape), dtype) for _ in range(1 if zero_sum else 2)),
+                as_numpy(rows, np.int32),
+                as_numpy(columns, np.int32),
+                tuple(as_numpy(np.zeros(shape), dtype) for _ in range(1 if zero_sum else 2)),
             )
         )
-        block_slot.append((_host(members, np.int32), _host(slot_, np.int32)))
+        block_slot.append((as_numpy(members, np.int32), as_numpy(slot_, np.int32)))
         for player, (flat, line) in enumerate(((rows.reshape(-1), row), (columns.reshape(-1), column))):
             present = np.unique(line * count_ + block)
             place[player][flat[present]] = offsets[player] + present
@@ -272,33 +270,31 @@ def build_payoffs(
             offsets[player] += len(own)
             entries.append(
                 PayoffEntries(
-                    values=_host(np.zeros(len(order)), dtype),
+                    values=as_numpy(np.zeros(len(order)), dtype),
                     others=tuple(
-                        _host(combined[order, other], np.int32) for other in range(num_players) if other != player
+                        as_numpy(combined[order, other], np.int32) for other in range(num_players) if other != player
                     ),
-                    order=_host(order, np.int32),
+                    order=as_numpy(order, np.int32),
                     total=build_segment_sum(row.reshape(-1), len(own)),
                 )
             )
     for player in range(num_players):
         place[player][place[player] < 0] = offsets[player]
     leaves = Leaves(
-        payoffs=_host(payoffs, dtype),
-        chance=_host(chance, dtype),
-        entry=_host(entry.reshape(-1), np.int32),
+        payoffs=as_numpy(payoffs, dtype),
+        chance=as_numpy(chance, dtype),
+        entry=as_numpy(entry.reshape(-1), np.int32),
         block_slot=tuple(block_slot),
     )
     table = PayoffTable(
         blocks=tuple(blocks),
         entries=tuple(entries),
-        place=tuple(_host(p, np.int32) for p in place),
+        place=tuple(as_numpy(p, np.int32) for p in place),
         leaves=leaves,
         zero_sum=zero_sum,
         num_entries=count,
     )
-    # Everything so far is numpy; arrays go to the device as they are, which compiles nothing.
-    on_device: PayoffTable = jax.device_put(table.with_payoffs(leaves.payoffs))
-    return on_device
+    return table.with_payoffs(leaves.payoffs)
 
 
 def _unique_pairs(sequences: tuple[np.ndarray, ...], empty: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

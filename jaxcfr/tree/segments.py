@@ -9,6 +9,7 @@ by platform when the program is compiled, never by timing.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -57,8 +58,16 @@ class SegmentSum:
         return jnp.concatenate([*sums, zero])[self.place]
 
 
+def as_numpy(values: np.ndarray, dtype: Any) -> Any:
+    """A numpy array in the place of a JAX array: trees are built of numpy arrays, and put on the device whole.
+
+    Building them from JAX operations would compile a program for every new shape.
+    """
+    return values.astype(dtype)
+
+
 def build_segment_sum(row: np.ndarray, num_rows: int) -> SegmentSum:
-    """Builds the sums for entries whose rows are `row`, `[E]`."""
+    """Builds the sums, of numpy arrays, for entries whose rows are `row`, `[E]`."""
     order = np.argsort(row, kind="stable")
     length = np.bincount(row, minlength=num_rows)
     first = np.concatenate([[0], np.cumsum(length)[:-1]])
@@ -70,14 +79,14 @@ def build_segment_sum(row: np.ndarray, num_rows: int) -> SegmentSum:
         slot = np.arange(size)[:, None]
         inside = slot < length[rows]
         entries = np.where(inside, order[np.minimum(first[rows] + slot, len(row) - 1)], len(row))
-        padded.append(jax.device_put(entries.astype(np.int32)))
+        padded.append(as_numpy(entries, np.int32))
         place[rows] = filled + np.arange(len(rows))
         filled += len(rows)
     place[place < 0] = filled
     return SegmentSum(
-        row=jax.device_put(row.astype(np.int32)),
+        row=as_numpy(row, np.int32),
         padded=tuple(padded),
-        place=jax.device_put(place.astype(np.int32)),
+        place=as_numpy(place, np.int32),
         num_rows=num_rows,
         in_order=bool(np.all(row[1:] >= row[:-1])),
     )

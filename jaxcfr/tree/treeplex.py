@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.tree.layout import BUCKET_OVERHEAD, Bucket, Stage, Table, level_runs, quantise
-from jaxcfr.tree.segments import SegmentSum, build_segment_sum
+from jaxcfr.tree.segments import SegmentSum, as_numpy, build_segment_sum
 
 SCAN_GATHER_LIMIT = 8
 """Inside scans, child sums by gathers may read at most this many times more entries than there are."""
@@ -262,8 +262,8 @@ def build_treeplex(
       dtype: of the float arrays.
 
     Returns:
-      The treeplex, and `[num_sequences]` int32: the flat index of every sequence in plain numbering, the empty
-      sequence's (L) last.
+      The treeplex, made of numpy arrays, and `[num_sequences]` int32: the flat index of every sequence in plain
+      numbering, the empty sequence's (L) last.
     """
     count = len(num_actions)
     num_plain = int(first_sequence[-1])
@@ -346,7 +346,7 @@ def build_treeplex(
     flat[:-1] = first[owner] + within * stride[owner]
     uniform[flat[:-1]] = 1.0 / num_actions[owner]
     treeplex = Treeplex(
-        uniform=jax.device_put(uniform.astype(dtype)),
+        uniform=as_numpy(uniform, dtype),
         first=_int32(first),
         stride=_int32(stride),
         num_actions=_int32(num_actions),
@@ -363,9 +363,8 @@ def build_treeplex(
     return treeplex, flat.astype(np.int32)
 
 
-def _int32(values: np.ndarray) -> Array:
-    # `jnp.asarray` would compile a program for every shape.
-    return jax.device_put(values.astype(np.int32))
+def _int32(values: np.ndarray) -> Any:
+    return as_numpy(values, np.int32)
 
 
 def _place(

@@ -1,6 +1,6 @@
 """jaxcfr: counterfactual regret minimization in JAX.
 
-    rules of a game --lower--> LoweredGame: GameTree + keys --solve--> SolverState --> strategy --> analytics, Profile
+rules of a game --lower--> LoweredGame: GameTree + keys --solve--> SolverState --> strategy --> analytics, Profile
 """
 
 from jaxcfr import errors

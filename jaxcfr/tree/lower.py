@@ -236,6 +236,8 @@ class _Walk:
                 value = float(payoff)
             except OverflowError:
                 value = float("inf")
+            except (TypeError, ValueError):
+                value = float("nan")
             if not -float("inf") < value < float("inf"):
                 raise GameError(
                     f"{game_name(self.root)}: payoff {payoff!r} at {self._path(row)} is not a finite number"
@@ -244,7 +246,13 @@ class _Walk:
 
     def _check_chance(self, outcomes: Sequence[tuple[Hashable, Any]], row: int) -> None:
         probabilities = [probability for _, probability in outcomes]
-        total = sum(probabilities)
+        try:
+            total = sum(probabilities)
+        except TypeError as error:
+            raise GameError(
+                f"{game_name(self.root)}: the chance probabilities at {self._path(row)} are not all numbers: "
+                f"{probabilities}"
+            ) from error
         exact = all(isinstance(p, (Fraction, int)) for p in probabilities)
         if not all(p >= 0 for p in probabilities):
             raise GameError(f"{game_name(self.root)}: a chance probability is negative or NaN at {self._path(row)}")
@@ -254,7 +262,14 @@ class _Walk:
             )
 
     def _check_actions(self, actions: tuple[Hashable, ...], player: int, key: Hashable, row: int) -> None:
-        if not actions or len(set(actions)) != len(actions):
+        try:
+            distinct = len(set(actions))
+        except TypeError as error:
+            raise GameError(
+                f"{game_name(self.root)}: the legal actions of player {player} at information set {key!r}, "
+                f"{self._path(row)}, are not all hashable: {list(actions)}"
+            ) from error
+        if not actions or distinct != len(actions):
             what = "has no legal action" if not actions else f"has an action twice: {list(actions)}"
             raise GameError(
                 f"{game_name(self.root)}: player {player} {what} at information set {key!r}, {self._path(row)}"

@@ -88,9 +88,11 @@ def derive_facts(nodes: NodeTable, describe: Callable[[int, int], str]) -> NodeF
       describe: names information set i of player p in messages.
 
     Raises:
-      GameError: a decision history has another number of children than its information set has actions.
+      GameError: the table is inconsistent, or a decision history has another number of children than its
+        information set has actions.
       RecallError: the histories of an information set differ in their owner's last sequence.
     """
+    _check_table(nodes)
     num_histories = nodes.num_histories
     parent = nodes.parent
     num_children = np.bincount(parent[1:], minlength=num_histories).astype(np.int32)
@@ -129,6 +131,35 @@ def derive_facts(nodes: NodeTable, describe: Callable[[int, int], str]) -> NodeF
         tuple(infoset_parent),
         tuple(infoset_level),
     )
+
+
+def _check_table(nodes: NodeTable) -> None:
+    """Raises `GameError` where the columns of a table do not fit together."""
+    player, parent, count = nodes.player, nodes.parent, nodes.num_histories
+
+    def require(condition: object, message: str) -> None:
+        if not condition:
+            raise GameError(f"node table: {message}")
+
+    require(count > 0, "there is no history")
+    for name in ("infoset", "parent", "chance"):
+        require(getattr(nodes, name).shape == (count,), f"{name} has to have one entry for each of {count} histories")
+    require(parent[0] == -1, "row 0 has to be the root, whose parent is -1")
+    rows = np.arange(1, count)
+    breadth_first = np.all((parent[1:] >= 0) & (parent[1:] < rows)) and np.all(np.diff(parent) >= 0)
+    require(breadth_first, "rows have to come breadth first: parents before children, in non-decreasing order")
+    require(np.all((player >= TERMINAL) & (player < nodes.num_players)), "an entry of player is out of range")
+    childless = np.bincount(parent[1:], minlength=count) == 0
+    require(np.array_equal(childless, player == TERMINAL), "terminal histories, and only they, have no children")
+    require(np.all(np.isfinite(nodes.chance) & (nodes.chance >= 0)), "a chance probability is negative or no number")
+    shape = (int(childless.sum()), nodes.num_players)
+    require(nodes.payoffs.shape == shape, f"payoffs have to have shape {shape}, not {nodes.payoffs.shape}")
+    require(len(nodes.num_actions) == nodes.num_players, "num_actions has to have one array per player")
+    for p, counts in enumerate(nodes.num_actions):
+        infoset = nodes.infoset[player == p]
+        require(np.all((infoset >= 0) & (infoset < len(counts))), f"an information set of player {p} is out of range")
+        met = np.bincount(infoset, minlength=len(counts)) > 0
+        require(np.all(met), f"information set number {int(np.argmin(met)) if len(met) else 0} of player {p} is empty")
 
 
 def _level_offsets(parent: np.ndarray) -> np.ndarray:

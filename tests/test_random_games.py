@@ -106,8 +106,8 @@ def assert_rows(
 @functools.partial(jax.jit, static_argnames="updates")
 def everything(tree: GameTree, strategy: Strategy, updates: Any = "alternating") -> dict[str, Any]:
     """What the core computes, in one program."""
-    values = analytics._counterfactual_values(tree, strategy)
-    responses = [analytics._counterfactual_best_response(tree, strategy, p) for p in range(tree.num_players)]
+    values = analytics.counterfactual_values(tree, strategy)
+    responses = [analytics.counterfactual_best_response(tree, strategy, p) for p in range(tree.num_players)]
     state = initial_state(tree, variants.cfr_plus())
     state = jax.lax.fori_loop(0, 4, lambda _, s: iterate(tree, variants.cfr_plus(), s, updates), state)
     return {
@@ -459,7 +459,7 @@ def essentials(tree: GameTree, strategy: Strategy) -> dict[str, Any]:
     state = initial_state(tree, variants.cfr_plus())
     state = jax.lax.fori_loop(0, 3, lambda _, s: iterate(tree, variants.cfr_plus(), s, "alternating"), state)
     return {
-        "values": tuple(v.actions for v in analytics._counterfactual_values(tree, strategy)),
+        "values": tuple(v.actions for v in analytics.counterfactual_values(tree, strategy)),
         "regrets": tuple(player.regrets.regret for player in state.players),
         "average": average_strategy(tree, state),
         "best": analytics._evaluate(tree, strategy)[1],

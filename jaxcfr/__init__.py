@@ -16,7 +16,7 @@ from jaxcfr.analytics import (
     gains,
     nash_conv,
 )
-from jaxcfr.games import Game, list_games, load_game, register_game, validate_game
+from jaxcfr.games import ArrayGame, Game, as_game, list_games, load_game, register_game, validate_game
 from jaxcfr.linear_program import solve_lp
 from jaxcfr.profile import Profile
 from jaxcfr.regret.matching import regret_matching
@@ -45,6 +45,7 @@ from jaxcfr.tree.nodes import NodeTable
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArrayGame",
     "Game",
     "GameTree",
     "LoweredGame",
@@ -53,6 +54,7 @@ __all__ = [
     "RegretVariant",
     "SolverState",
     "Strategy",
+    "as_game",
     "average_strategy",
     "best_response",
     "best_response_values",

@@ -427,7 +427,8 @@ def _device() -> str:
 
 
 def _lower(root: Any, dtype: Dtype | None, max_nodes: int | None) -> LoweredGame:
-    from jaxcfr.tree.lower import MAX_NODES, lower
+    from jaxcfr.tree.limits import MAX_NODES
+    from jaxcfr.tree.lower import lower
 
     return lower(root, dtype=None if dtype is None else dtype.value, max_nodes=max_nodes or MAX_NODES)
 

@@ -286,7 +286,7 @@ class Profile:
                 numbers.setdefault(_Menu(actions, labels), len(numbers))
                 for actions, labels in zip(lowered.actions[player], lowered.action_labels[player], strict=True)
             ]
-            tables.append(_Table(keys, np.array(menus, np.int32), offsets.astype(np.int64), values))
+            tables.append(_Table(tuple(keys), np.array(menus, np.int32), offsets.astype(np.int64), values))
         return Profile(
             lowered.name,
             TreeShape.of(tree),

@@ -1,8 +1,9 @@
-"""Rules of games: the `Game` protocol, the bundled games, and their names.
+"""Rules of games: the `Game` and `ArrayGame` protocols, the bundled games, and their names.
 
-Nothing here knows of solvers or arrays; `jaxcfr.lower` turns a root into tensors.
+Nothing here knows of solvers or trees; `jaxcfr.lower` turns a root into tensors.
 """
 
+from jaxcfr.games.array_game import ArrayGame, as_game
 from jaxcfr.games.base import Game
 from jaxcfr.games.biased_coin import BiasedCoin
 from jaxcfr.games.goofspiel import Goofspiel
@@ -16,6 +17,7 @@ from jaxcfr.games.rock_paper_scissors import RockPaperScissors
 from jaxcfr.games.validate import ValidationReport, validate_game
 
 __all__ = [
+    "ArrayGame",
     "BiasedCoin",
     "Game",
     "GameInfo",
@@ -27,6 +29,7 @@ __all__ = [
     "MatchingPennies",
     "RockPaperScissors",
     "ValidationReport",
+    "as_game",
     "list_games",
     "load_game",
     "register_game",

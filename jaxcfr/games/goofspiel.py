@@ -27,10 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxcfr.games.base import Game, Payoff
 from jaxcfr.games.options import GameOption, canonical_name, illegal_action
+
+if TYPE_CHECKING:
+    from jaxcfr.games.array_game import ArrayGame
 
 OPTIONS = (
     GameOption("imp_info", bool, False, "only the winner of a turn is told, not the bids"),
@@ -239,6 +242,17 @@ class Goofspiel(Game):
         if player < made:
             return f"{view}{self._prize + 1}:{self._bids[player] + 1}{'?' * (self.num_players - made)}"
         return f"{view}{self._prize + 1}:{'?' * (player - made)}"
+
+    def array_game(self) -> ArrayGame | None:
+        """The same rules on arrays, at the root; see `jaxcfr.ArrayGame`."""
+        rules = self._rules
+        if self._turn or self._bids or len(self._prizes) < rules.num_cards - (rules.points_order != "random"):
+            return None
+        from jaxcfr.games.arrays.goofspiel import ArrayGoofspiel
+
+        return ArrayGoofspiel(
+            rules.imp_info, rules.num_cards, rules.turns, rules.players, rules.points_order, rules.returns_type
+        )
 
     def nash_value(self) -> tuple[int, int] | None:
         """(0, 0) for two players, unless they are paid `total_points`."""

@@ -19,10 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxcfr.games.base import Game
 from jaxcfr.games.options import GameOption, canonical_name, illegal_action
+
+if TYPE_CHECKING:
+    from jaxcfr.games.array_game import ArrayGame
 
 OPTIONS = (GameOption("players", int, 2, "number of players", minimum=2, maximum=10),)
 
@@ -110,6 +113,14 @@ class KuhnPoker(Game):
         """The player's card and all betting, as "0pb"; a "?" for each card still to be dealt."""
         card = str(self._cards[player]) if player < len(self._cards) else ""
         return card + self._bets + "?" * (self.num_players - len(self._cards))
+
+    def array_game(self) -> ArrayGame | None:
+        """The same rules on arrays, at the root; see `jaxcfr.ArrayGame`."""
+        if self._cards:
+            return None
+        from jaxcfr.games.arrays.kuhn_poker import ArrayKuhnPoker
+
+        return ArrayKuhnPoker(self.num_players)
 
     def nash_value(self) -> tuple[Fraction, Fraction] | None:
         """(-1/18, 1/18) for two players, else None."""

@@ -26,11 +26,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxcfr.errors import OptionError
 from jaxcfr.games.base import Game, Payoff
 from jaxcfr.games.options import GameOption, canonical_name, illegal_action
+
+if TYPE_CHECKING:
+    from jaxcfr.games.array_game import ArrayGame
 
 OPTIONS = (
     GameOption("players", int, 2, "number of players", minimum=2, maximum=10),
@@ -42,12 +45,12 @@ OPTIONS = (
 FOLD, CALL, RAISE = 0, 1, 2
 _LABELS = ("fold", "call", "raise")
 _LETTERS = "fcr"
-_RAISE_SIZE = (2, 4)
-_MAX_RAISES = 2
+RAISE_SIZE = (2, 4)
+MAX_RAISES = 2
 _ACTIONS = {
-    (facing, raises): ((FOLD,) if facing else ()) + (CALL,) + ((RAISE,) if raises < _MAX_RAISES else ())
+    (facing, raises): ((FOLD,) if facing else ()) + (CALL,) + ((RAISE,) if raises < MAX_RAISES else ())
     for facing in (False, True)
-    for raises in range(_MAX_RAISES + 1)
+    for raises in range(MAX_RAISES + 1)
 }
 _RANK_LETTERS = "23456789TJQK"  # three ranks are jack, queen and king
 _SUIT_LETTERS = "shdc"
@@ -56,7 +59,7 @@ _SUIT_LETTERS = "shdc"
 class _Rules:
     """What all histories of one game share."""
 
-    __slots__ = ("cards", "copies", "labels", "name", "players", "suits")
+    __slots__ = ("cards", "copies", "labels", "merged", "name", "players", "suits")
 
     def __init__(self, players: int, suit_isomorphism: bool, ranks: int | None, suits: int) -> None:
         values: dict[str, Any] = {
@@ -78,7 +81,7 @@ class _Rules:
             )
         self.name = canonical_name("leduc_poker", OPTIONS, values)
         # A card is a number: its rank, or rank * suits + suit where suits are seen.
-        merged = values["suit_isomorphism"]
+        merged = self.merged = bool(values["suit_isomorphism"])
         self.suits = 1 if merged else n_suits
         self.copies = n_suits if merged else 1
         self.cards = n_ranks * self.suits
@@ -223,7 +226,7 @@ class LeducPoker(Game):
             folded = self._folded
             stake = max(self._paid)
             if action == RAISE:
-                stake += _RAISE_SIZE[self._board >= 0]
+                stake += RAISE_SIZE[self._board >= 0]
                 child._raises = self._raises + 1
                 child._waiting = n - sum(folded) - 1
             else:
@@ -271,6 +274,16 @@ class LeducPoker(Game):
         if not slash:
             return key
         return key + "/" + (labels[self._board] + " " + second if self._board >= 0 else "?")
+
+    def array_game(self) -> ArrayGame | None:
+        """The same rules on arrays, at the root; see `jaxcfr.ArrayGame`."""
+        if self._cards:
+            return None
+        from jaxcfr.games.arrays.leduc_poker import ArrayLeducPoker
+
+        rules = self._rules
+        ranks, suits = rules.cards // rules.suits, rules.suits * rules.copies
+        return ArrayLeducPoker(rules.players, rules.merged, ranks, suits)
 
     def nash_value(self) -> tuple[float, float] | None:
         """(-0.085606424078, 0.085606424078) for two players, three ranks and two suits, else None."""

@@ -22,10 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxcfr.games.base import Game
 from jaxcfr.games.options import GameOption, canonical_name, illegal_action
+
+if TYPE_CHECKING:
+    from jaxcfr.games.array_game import ArrayGame
 
 OPTIONS = (
     GameOption("numdice", int, 1, "dice each player rolls", minimum=1, maximum=100),
@@ -50,13 +53,26 @@ _LOSS = (-1, 1)
 class _Rules:
     """What all histories of one game share."""
 
-    __slots__ = ("bids", "dice", "labels", "later", "liar", "name", "numdice", "outcomes", "sides", "value")
+    __slots__ = (
+        "bidding_rule",
+        "bids",
+        "dice",
+        "labels",
+        "later",
+        "liar",
+        "name",
+        "numdice",
+        "outcomes",
+        "sides",
+        "value",
+    )
 
     def __init__(self, **values: Any) -> None:
         values = {option.name: option.check("liars_dice", values[option.name]) for option in OPTIONS}
         self.name = canonical_name("liars_dice", OPTIONS, values)
         self.numdice: int = values["numdice"]
         self.sides: int = values["dice_sides"]
+        self.bidding_rule: str = values["bidding_rule"]
         self.dice = 2 * self.numdice
         self.value: Fraction | None = None
         if self.numdice == 1 and values["bidding_rule"] == "reset-face" and self.sides in _VALUES:
@@ -191,6 +207,15 @@ class LiarsDice(Game):
         if self._cups is None:
             return "?" * (self._rules.dice - len(self._rolls))
         return self._cups[player] + self._bids
+
+    def array_game(self) -> ArrayGame | None:
+        """The same rules on arrays, at the root; see `jaxcfr.ArrayGame`."""
+        if self._rolls:
+            return None
+        from jaxcfr.games.arrays.liars_dice import ArrayLiarsDice
+
+        rules = self._rules
+        return ArrayLiarsDice(rules.numdice, rules.sides, 2, rules.bidding_rule)
 
     def nash_value(self) -> tuple[Fraction, Fraction] | None:
         """The value for one die of up to six faces each and `reset-face`, else None."""

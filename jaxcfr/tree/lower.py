@@ -11,21 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from jaxcfr.errors import GameError, GameTooLargeError, OptionError
+from jaxcfr.errors import GameError, OptionError
+from jaxcfr.games.array_game import is_array_game
 from jaxcfr.games.base import action_label, format_path, game_name, require_enumerable_chance
 from jaxcfr.tree.build import build_tree, float_dtype
 from jaxcfr.tree.convert import strategy_from_rows
 from jaxcfr.tree.game_tree import GameTree, Strategy
+from jaxcfr.tree.limits import MAX_NODES, PROBABILITY_TOLERANCE, too_large
+from jaxcfr.tree.lower_arrays import Lazy, lower_levels
 from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable
 
-MAX_NODES = 20_000_000
-"""Default of `lower(max_nodes=...)`."""
-
-BYTES_PER_HISTORY = 100
-"""A rough price of a history while lowering and solving in float32, for messages."""
-
-PROBABILITY_TOLERANCE = 1e-9
-"""How far float chance probabilities may sum from 1; exact fractions have to sum to exactly 1."""
+ARRAYS_FROM = 200_000
+"""A plain game is lowered by its array game from this many histories on; below, compiling takes longer than walking."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -42,9 +39,9 @@ class LoweredGame:
 
     tree: GameTree
     name: str
-    infoset_keys: tuple[tuple[Hashable, ...], ...]
-    actions: tuple[tuple[tuple[Hashable, ...], ...], ...]
-    action_labels: tuple[tuple[tuple[str, ...], ...], ...]
+    infoset_keys: tuple[Sequence[Hashable], ...]
+    actions: tuple[Sequence[tuple[Hashable, ...]], ...]
+    action_labels: tuple[Sequence[tuple[str, ...]], ...]
 
     def __repr__(self) -> str:
         return f"LoweredGame({self.name!r}, {self.tree!r})"
@@ -97,15 +94,33 @@ def lower(
       OptionError: the dtype is not available or cannot hold the payoffs.
     """
     dtype = float_dtype(dtype)
-    if not hasattr(game, "is_terminal") or not hasattr(game, "step"):
+    arrays = _array_game(game)
+    if arrays is None and (not hasattr(game, "is_terminal") or not hasattr(game, "step")):
         hint = "; jaxcfr.load_game(name) makes one" if isinstance(game, str) else ""
         raise GameError(f"lower needs a game with the methods of jaxcfr.Game, not {type(game).__name__!r}{hint}")
     if not isinstance(max_nodes, int) or max_nodes < 1:
         raise OptionError(f"max_nodes has to be a positive integer, not {max_nodes!r}")
+    if arrays is None:
+        return _lower_plain(game, dtype, max_nodes, histories, general_sum)
+    return _lower_arrays(arrays, dtype, max_nodes, histories, general_sum)
+
+
+def _array_game(game: Any) -> Any:
+    """The array game to lower instead of walking, or None. A fixed rule: the same game always takes the same way."""
+    if is_array_game(game):
+        return game
+    arrays = game.array_game() if hasattr(game, "array_game") else None
+    if arrays is None:
+        return None
+    estimate = arrays.estimated_histories() if hasattr(arrays, "estimated_histories") else None
+    return arrays if estimate is not None and estimate >= ARRAYS_FROM else None
+
+
+def _lower_plain(game: Any, dtype: Any, max_nodes: int, histories: bool, general_sum: bool) -> LoweredGame:
+    """`lower` by walking the plain rules, one history after the other."""
     walk = _Walk(game, max_nodes)
     walk.run()
     keys = tuple(tuple(numbers) for numbers in walk.numbers)
-
     tree = build_tree(
         walk.table(),
         lambda player, infoset: repr(keys[player][infoset]),
@@ -119,6 +134,26 @@ def lower(
         infoset_keys=keys,
         actions=tuple(map(tuple, walk.actions)),
         action_labels=tuple(map(tuple, walk.labels)),
+    )
+
+
+def _lower_arrays(game: Any, dtype: Any, max_nodes: int, histories: bool, general_sum: bool) -> LoweredGame:
+    """`lower` by expanding whole levels of an array game."""
+    nodes, sets = lower_levels(game, max_nodes)
+    tree = build_tree(
+        nodes,
+        lambda player, infoset: repr(sets.key(player, infoset)),
+        dtype=dtype,
+        histories=histories,
+        general_sum=general_sum,
+    )
+    counts = list(enumerate(map(len, sets.rows)))
+    return LoweredGame(
+        tree=tree,
+        name=game_name(game),
+        infoset_keys=tuple(Lazy(sets.key, player, count) for player, count in counts),
+        actions=tuple(Lazy(sets.actions, player, count) for player, count in counts),
+        action_labels=tuple(Lazy(sets.labels, player, count) for player, count in counts),
     )
 
 
@@ -168,12 +203,7 @@ class _Walk:
                         error.add_note(f"raised by the game {game_name(self.root)} at {self._path(row)}")
                     raise
                 if len(self.parent) > self.max_nodes:
-                    raise GameTooLargeError(
-                        f"{game_name(self.root)} has more than max_nodes = {self.max_nodes:,} histories "
-                        f"({len(self.parent):,} met, {len(below):,} of them still to be expanded); at about "
-                        f"{BYTES_PER_HISTORY} bytes a history these alone take "
-                        f"{len(self.parent) * BYTES_PER_HISTORY / 1e6:,.1f} MB: raise max_nodes, or take a smaller game"
-                    )
+                    raise too_large(game_name(self.root), self.max_nodes, len(self.parent), len(below))
             level = below
 
     def _visit(self, node: Any, row: int, below: list[Any]) -> None:

@@ -12,6 +12,8 @@ import dataclasses
 
 import numpy as np
 
+from jaxcfr.tree.integers import distinct_inverse
+
 BUCKET_OVERHEAD = 256
 """Entries whose cost about equals that of one more table (a few hundred nanoseconds on a CPU)."""
 
@@ -34,7 +36,8 @@ def quantise(sizes: np.ndarray, overhead: int) -> np.ndarray:
     Returns:
       `[n]` the width of each.
     """
-    distinct, inverse, counts = np.unique(sizes, return_inverse=True, return_counts=True)
+    distinct, inverse = distinct_inverse(sizes, int(sizes.max(initial=0)) + 1)
+    counts = np.bincount(inverse, minlength=len(distinct))
     start = int(len(distinct) > 0 and distinct[0] == 0)
     sizes_, counts_ = distinct[start:].astype(np.int64), counts[start:]
     total = np.concatenate([[0], np.cumsum(counts_)])

@@ -112,9 +112,13 @@ def derive_facts(nodes: NodeTable, describe: Callable[[int, int], str]) -> NodeF
         actor = nodes.player[above]
         for player, (last, first) in enumerate(zip(sequence, first_sequence, strict=True)):
             acts = actor == player
-            infoset = np.where(acts, nodes.infoset[above], 0)
-            own = first[infoset] + edge if len(first) > 1 else last[above]
-            last[start:stop] = np.where(acts, own, last[above])
+            if acts.all():
+                last[start:stop] = first[nodes.infoset[above]] + edge
+                continue
+            last[start:stop] = last[above]
+            if acts.any():
+                own = np.flatnonzero(acts)
+                last[start + own] = first[nodes.infoset[above[own]]] + edge[own]
 
     infoset_parent, infoset_level = [], []
     for player in range(nodes.num_players):
@@ -145,8 +149,9 @@ def _check_table(nodes: NodeTable) -> None:
     for name in ("infoset", "parent", "chance"):
         require(getattr(nodes, name).shape == (count,), f"{name} has to have one entry for each of {count} histories")
     require(parent[0] == -1, "row 0 has to be the root, whose parent is -1")
-    rows = np.arange(1, count)
-    breadth_first = np.all((parent[1:] >= 0) & (parent[1:] < rows)) and np.all(np.diff(parent) >= 0)
+    rows = np.arange(1, count, dtype=np.int32)
+    ascending = count == 1 or (parent[1] == 0 and np.all(parent[2:] >= parent[1:-1]))
+    breadth_first = ascending and np.all(parent[1:] < rows)
     require(breadth_first, "rows have to come breadth first: parents before children, in non-decreasing order")
     require(np.all((player >= TERMINAL) & (player < nodes.num_players)), "an entry of player is out of range")
     childless = np.bincount(parent[1:], minlength=count) == 0
@@ -166,7 +171,8 @@ def _level_offsets(parent: np.ndarray) -> np.ndarray:
     """Boundaries of the depths: a level's rows are those whose parents lie in the level before."""
     offsets = [0, 1]
     while offsets[-1] < len(parent):
-        offsets.append(int(np.searchsorted(parent, offsets[-1], side="left")))
+        # The needle has the haystack's dtype, or the whole haystack would be converted.
+        offsets.append(int(np.searchsorted(parent, parent.dtype.type(offsets[-1]), side="left")))
     return np.array(offsets, np.int64)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse
 from jax import Array
 
+from jaxcfr.tree.integers import distinct, distinct_inverse, order_by, rank_within
 from jaxcfr.tree.segments import SegmentSum, as_numpy, build_segment_sum
 
 BLOCK_DENSITY = 0.25
@@ -227,11 +228,7 @@ def build_payoffs(
       The table, made of numpy arrays.
     """
     num_players = len(sequences)
-    combined, entry = (
-        np.unique(np.stack(sequences, axis=1), axis=0, return_inverse=True)
-        if num_players > 2
-        else (_unique_pairs(sequences, empty))
-    )
+    combined, entry = _unique_rows(sequences, empty)
     count = len(combined)
     if num_players == 2 and block_density <= 1:
         groups, in_block = _find_blocks(combined, empty, block_density)
@@ -258,14 +255,14 @@ def build_payoffs(
         )
         block_slot.append((as_numpy(members, np.int32), as_numpy(slot_, np.int32)))
         for player, (flat, line) in enumerate(((rows.reshape(-1), row), (columns.reshape(-1), column))):
-            present = np.unique(line * count_ + block)
+            present = distinct(line * count_ + block, len(flat))
             place[player][flat[present]] = offsets[player] + present
             offsets[player] += len(flat)
     entries = []
     if len(rest):
         for player in range(num_players):
-            order = rest[np.argsort(combined[rest, player], kind="stable")]
-            own, row = np.unique(combined[order, player], return_inverse=True)
+            order = rest[order_by(combined[rest, player], empty[player] + 1)]
+            own, row = distinct_inverse(combined[order, player], empty[player] + 1)
             place[player][own] = offsets[player] + np.arange(len(own))
             offsets[player] += len(own)
             entries.append(
@@ -297,13 +294,21 @@ def build_payoffs(
     return table.with_payoffs(leaves.payoffs)
 
 
-def _unique_pairs(sequences: tuple[np.ndarray, ...], empty: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """`np.unique` over rows of one or two integers, by one 64-bit key each (much faster than by rows)."""
-    width = empty[-1] + 1
-    key = sequences[0].astype(np.int64) * width + sequences[1] if len(sequences) == 2 else sequences[0]
-    unique, inverse = np.unique(key, return_inverse=True)
-    pairs = np.stack([unique // width, unique % width], axis=1) if len(sequences) == 2 else unique[:, None]
-    return pairs, inverse
+def _unique_rows(sequences: tuple[np.ndarray, ...], empty: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """`np.unique` over the rows `[Z, P]` of the sequences, and the place of every row among the distinct ones."""
+    order: np.ndarray | None = None
+    for sequence, last in reversed(list(zip(sequences, empty, strict=True))):
+        by = order_by(sequence if order is None else sequence[order], last + 1)
+        order = by if order is None else order[by]
+    assert order is not None
+    columns = [sequence[order] for sequence in sequences]
+    begins = np.ones(len(order), bool)
+    begins[1:] = False
+    for column in columns:
+        begins[1:] |= column[1:] != column[:-1]
+    inverse = np.empty(len(order), np.int32)
+    inverse[order] = np.cumsum(begins, dtype=np.int32) - 1
+    return np.stack([column[begins] for column in columns], axis=1).astype(np.int64), inverse
 
 
 _Group = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -316,8 +321,8 @@ def _find_blocks(pairs: np.ndarray, empty: tuple[int, ...], density: float) -> t
       Per group: rows `[R, C]`, columns `[K, C]`, the entries it holds and, for each, its block, row and column; and
       a mask over entries, True where some group holds the entry.
     """
-    rows, row = np.unique(pairs[:, 0], return_inverse=True)
-    columns, column = np.unique(pairs[:, 1], return_inverse=True)
+    rows, row = distinct_inverse(pairs[:, 0], empty[0] + 1)
+    columns, column = distinct_inverse(pairs[:, 1], empty[1] + 1)
     total = len(rows) + len(columns)
     graph = scipy.sparse.coo_matrix((np.ones(len(pairs), np.int8), (row, len(rows) + column)), shape=(total, total))
     count, label = scipy.sparse.csgraph.connected_components(graph, directed=False)
@@ -325,8 +330,8 @@ def _find_blocks(pairs: np.ndarray, empty: tuple[int, ...], density: float) -> t
     width = np.bincount(label[len(rows) :], minlength=count)
     filled = np.bincount(label[row], minlength=count)
     dense = filled >= density * height.astype(np.float64) * width
-    local_row = _rank_within(label[: len(rows)])
-    local_column = _rank_within(label[len(rows) :])
+    local_row = rank_within(label[: len(rows)], count)
+    local_column = rank_within(label[len(rows) :], count)
 
     component = label[row]
     groups: list[_Group] = []
@@ -348,15 +353,6 @@ def _find_blocks(pairs: np.ndarray, empty: tuple[int, ...], density: float) -> t
         slot = (number[component[members]], local_row[row[members]], local_column[column[members]])
         groups.append((block_rows, block_columns, members, slot))
     return groups, in_block
-
-
-def _rank_within(label: np.ndarray) -> np.ndarray:
-    """Position of each element among those of the same label, in order."""
-    order = np.argsort(label, kind="stable")
-    ranked = label[order]
-    rank = np.empty(len(label), np.int64)
-    rank[order] = np.arange(len(label)) - np.searchsorted(ranked, ranked, side="left")
-    return rank
 
 
 def _few_shapes(

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcfr.tree.integers import distinct, order_by
 from jaxcfr.tree.layout import quantise
 
 
@@ -68,13 +69,13 @@ def as_numpy(values: np.ndarray, dtype: Any) -> Any:
 
 def build_segment_sum(row: np.ndarray, num_rows: int) -> SegmentSum:
     """Builds the sums, of numpy arrays, for entries whose rows are `row`, `[E]`."""
-    order = np.argsort(row, kind="stable")
+    order = order_by(row, num_rows)
     length = np.bincount(row, minlength=num_rows)
     first = np.concatenate([[0], np.cumsum(length)[:-1]])
     width = quantise(length, overhead=256)
     place = np.full(num_rows, -1, np.int64)
     padded, filled = [], 0
-    for size in np.unique(width[width > 0]):
+    for size in distinct(width[width > 0], int(width.max(initial=0)) + 1):
         rows = np.flatnonzero(width == size)
         slot = np.arange(size)[:, None]
         inside = slot < length[rows]

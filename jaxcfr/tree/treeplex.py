@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcfr.tree.integers import distinct, order_by
 from jaxcfr.tree.layout import BUCKET_OVERHEAD, Bucket, Stage, Table, level_runs, quantise
 from jaxcfr.tree.segments import SegmentSum, as_numpy, build_segment_sum
 
@@ -268,12 +269,14 @@ def build_treeplex(
     count = len(num_actions)
     num_plain = int(first_sequence[-1])
     levels = int(infoset_level.max()) + 1 if count else 0
-    by_level = np.argsort(infoset_level, kind="stable")
+    by_level = order_by(infoset_level, levels)
     level_start = np.searchsorted(infoset_level[by_level], np.arange(levels + 1))
-    widest, columns, entries = np.zeros((3, levels), np.int64)
-    np.maximum.at(widest, infoset_level, num_actions)
-    np.add.at(columns, infoset_level, 1)
-    np.add.at(entries, infoset_level, num_actions)
+    columns = np.diff(level_start)
+    # No level between the first and the last is empty.
+    widest, entries = (
+        how.reduceat(num_actions[by_level].astype(np.int64), level_start[:-1]) if count else np.zeros(0, np.int64)
+        for how in (np.maximum, np.add)
+    )
     runs = level_runs(widest, columns, entries)
 
     # Widths: one for each scanned run, and a few for all unrolled levels together.
@@ -283,7 +286,7 @@ def build_treeplex(
     for start, stop in runs:
         if stop - start > 1:
             width[(infoset_level >= start) & (infoset_level < stop)] = widest[start:stop].max()
-    widths = np.unique(width).tolist()
+    widths = distinct(width, int(width.max(initial=0)) + 1).tolist()
     filled = [0] * len(widths)  # columns of each table
 
     first_column = np.zeros(count, np.int64)
@@ -296,9 +299,13 @@ def build_treeplex(
         buckets = []
         if depth == 1:
             # By width, then by parent, so that gathers and sums run in order.
-            order = members[0][np.lexsort((position[infoset_parent[members[0]]], width[members[0]]))]
+            # The first stage hangs from the empty sequence, whose place is -1.
+            by_parent = members[0][
+                order_by(position[infoset_parent[members[0]]] + 1, stages[-1].entries + 1 if stages else 1)
+            ]
+            order = by_parent[order_by(width[by_parent], widths[-1] + 1)]
             begin = 0
-            for size in np.unique(width[order]).tolist():
+            for size in distinct(width[order], widths[-1] + 1).tolist():
                 inside = order[width[order] == size]
                 table = widths.index(size)
                 buckets.append(Bucket(table, size, filled[table], filled[table] + len(inside)))
@@ -315,7 +322,8 @@ def build_treeplex(
             buckets.append(Bucket(table, wide, filled[table], filled[table] + depth * many))
             parents_inside = np.zeros((depth, many), np.int64)
             for level, inside in enumerate(members):
-                order = inside[np.argsort(position[infoset_parent[inside]], kind="stable")]
+                above = wide * many if level else stages[-1].entries if stages else 0
+                order = inside[order_by(position[infoset_parent[inside]] + 1, above + 1)]
                 first_column[order] = filled[table] + level * many + np.arange(len(order))
                 # Columns that hold no information set hang from entry 0: their value is always zero.
                 parents_inside[level, : len(order)] = position[infoset_parent[order]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
+import math
 from array import array
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
@@ -20,6 +22,9 @@ from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.limits import MAX_NODES, PROBABILITY_TOLERANCE, too_large
 from jaxcfr.tree.lower_arrays import Lazy, lower_levels
 from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable
+
+GARBAGE_EVERY = 100_000
+"""Allocations between two collections of cyclic garbage while a plain game is walked."""
 
 ARRAYS_FROM = 200_000
 """A plain game is lowered by its array game from this many histories on; below, compiling takes longer than walking."""
@@ -158,7 +163,11 @@ def _lower_arrays(game: Any, dtype: Any, max_nodes: int, histories: bool, genera
 
 
 class _Walk:
-    """The breadth-first walk; collects the columns of a node table."""
+    """The breadth-first walk; collects the columns of a node table.
+
+    What every history costs is kept small: columns hold only what cannot be derived, and what a game returns twice as
+    the same object is looked at once.
+    """
 
     def __init__(self, root: Any, max_nodes: int) -> None:
         self.root = root
@@ -167,129 +176,192 @@ class _Walk:
         if not isinstance(self.num_players, int) or self.num_players < 1:
             raise GameError(f"{game_name(root)}: num_players has to be a positive integer, not {self.num_players!r}")
         players = range(self.num_players)
+        self.total = 1  # histories met
         self.player = array("b")
-        self.infoset = array("i")
-        self.parent = array("i", [-1])
-        self.chance = array("d", [1.0])
+        self.infoset = array("i")  # of decision histories
+        self.num_children = array("i")  # of histories that are not terminal
+        self.chance = array("d")  # of the edges out of chance histories
         self.payoffs = array("d")
         self.numbers: list[dict[Hashable, int]] = [{} for _ in players]
         self.actions: list[list[tuple[Hashable, ...]]] = [[] for _ in players]
         self.labels: list[list[tuple[str, ...]]] = [[] for _ in players]
+        # Per information set what `legal_actions` returned, or None where that can be changed.
+        self._returned: list[list[Any]] = [[] for _ in players]
 
     def table(self) -> NodeTable:
+        player = np.array(self.player, np.int8)
+        infoset = np.full(self.total, -1, np.int32)
+        infoset[player >= 0] = np.array(self.infoset, np.int32)
+        parent = self._parents()
+        chance = np.ones(self.total)
+        chance[1:][player[parent[1:]] == CHANCE] = np.array(self.chance, np.float64)
         return NodeTable(
             num_players=self.num_players,
-            player=np.array(self.player, np.int8),
-            infoset=np.array(self.infoset, np.int32),
-            parent=np.array(self.parent, np.int32),
-            chance=np.array(self.chance, np.float64),
+            player=player,
+            infoset=infoset,
+            parent=parent,
+            chance=chance,
             payoffs=np.array(self.payoffs, np.float64).reshape(-1, self.num_players),
             num_actions=tuple(
                 np.array([len(actions) for actions in per_player], np.int32) for per_player in self.actions
             ),
         )
 
+    def _parents(self) -> np.ndarray:
+        """`[N]` int32, the parents of the children of all histories that were expanded."""
+        rows = np.flatnonzero(np.array(self.player, np.int8) != TERMINAL).astype(np.int32)
+        counts = np.array(self.num_children, np.int32)
+        return np.concatenate([np.array([-1], np.int32), np.repeat(rows, counts)])
+
     def run(self) -> None:
         level = [self.root]
-        while level:
-            below: list[Any] = []
-            for node in level:
-                row = len(self.player)
-                try:
-                    self._visit(node, row, below)
-                except Exception as error:
-                    if not isinstance(error, GameError):
-                        # The rules themselves failed: keep their own error, and say where it happened.
-                        error.add_note(f"raised by the game {game_name(self.root)} at {self._path(row)}")
-                    raise
-                if len(self.parent) > self.max_nodes:
-                    raise too_large(game_name(self.root), self.max_nodes, len(self.parent), len(below))
-            level = below
-
-    def _visit(self, node: Any, row: int, below: list[Any]) -> None:
-        if node.is_terminal():
-            self.player.append(TERMINAL)
-            self.infoset.append(-1)
-            self._add_payoffs(node.terminal_returns(), row)
-            return
-        if node.is_chance():
-            self.player.append(CHANCE)
-            self.infoset.append(-1)
-            outcomes = node.chance_outcomes()
-            if not outcomes:
-                require_enumerable_chance(node, [self._path(row)], "lowering")
-            self._check_chance(outcomes, row)
-            for action, probability in outcomes:
-                below.append(node.step(action))
-                self.parent.append(row)
-                self.chance.append(float(probability))
-            return
-        player = node.player_to_act()
-        if not 0 <= player < self.num_players:
-            raise GameError(
-                f"{game_name(self.root)}: player_to_act() is {player!r} at {self._path(row)}, but there are "
-                f"{self.num_players} players, counted from 0"
-            )
-        actions = tuple(node.legal_actions())
-        key = node.infoset_key(player)
+        thresholds = gc.get_threshold()
+        if thresholds[0]:
+            # Histories by the hundred thousand that are no garbage would be looked through again and again.
+            gc.set_threshold(max(thresholds[0], GARBAGE_EVERY), *thresholds[1:])
         try:
-            number = self.numbers[player].setdefault(key, len(self.actions[player]))
-        except TypeError as error:
-            raise GameError(
-                f"{game_name(self.root)}: infoset_key({player}) is not hashable at {self._path(row)}: {key!r}"
-            ) from error
-        if number == len(self.actions[player]):
-            self._check_actions(actions, player, key, row)
-            self.actions[player].append(actions)
-            self.labels[player].append(tuple(action_label(node, action) for action in actions))
-        elif actions != self.actions[player][number]:
-            raise GameError(
-                f"{game_name(self.root)}: the legal actions of player {player} at information set {key!r} are "
-                f"{list(actions)} at {self._path(row)}, but {list(self.actions[player][number])} in another of its "
-                "histories; they have to be the same, in the same order"
-            )
-        self.player.append(player)
-        self.infoset.append(number)
-        for action in actions:
-            below.append(node.step(action))
-            self.parent.append(row)
-            self.chance.append(1.0)
+            while level:
+                level = self._expand(level)
+        except GameError:
+            raise
+        except Exception as error:
+            # The rules themselves failed: keep their own error, and say where it happened. A history's `player` is
+            # added when all is done with it, so the length of the column is the row of the one at fault.
+            error.add_note(f"raised by the game {game_name(self.root)} at {self._path(len(self.player))}")
+            raise
+        finally:
+            gc.set_threshold(*thresholds)
 
-    def _add_payoffs(self, payoffs: Sequence[Any], row: int) -> None:
+    def _expand(self, level: list[Any]) -> list[Any]:
+        """Visits the histories of one depth; returns those of the next."""
+        below: list[Any] = []
+        num_players = self.num_players
+        numbers, known_actions, returned = self.numbers, self.actions, self._returned
+        payoffs_column, chance_column = self.payoffs, self.chance
+        add_player, add_infoset, add_count = self.player.append, self.infoset.append, self.num_children.append
+        first_row, first_payoff = len(self.player), len(payoffs_column)
+        for node in level:
+            if node.is_terminal():
+                payoffs = node.terminal_returns()
+                before = len(payoffs_column)
+                try:
+                    payoffs_column.extend(payoffs)
+                except (TypeError, ValueError, OverflowError):
+                    del payoffs_column[before:]
+                    self._add_payoffs(payoffs)
+                if len(payoffs_column) - before != num_players:
+                    raise self._wrong_payoffs(payoffs)
+                add_player(TERMINAL)
+                continue
+            if node.is_chance():
+                outcomes = node.chance_outcomes()
+                if not outcomes:
+                    require_enumerable_chance(node, [self._path(len(self.player))], "lowering")
+                chance_column.extend(self._check_chance(outcomes))
+                count = len(outcomes)
+                below += [node.step(action) for action, _ in outcomes]
+                add_player(CHANCE)
+            else:
+                player = node.player_to_act()
+                if not 0 <= player < num_players:
+                    raise GameError(
+                        f"{game_name(self.root)}: player_to_act() is {player!r} at {self._path(len(self.player))}, "
+                        f"but there are {num_players} players, counted from 0"
+                    )
+                actions = node.legal_actions()
+                key = node.infoset_key(player)
+                known = known_actions[player]
+                try:
+                    number = numbers[player].setdefault(key, len(known))
+                except TypeError as error:
+                    raise GameError(
+                        f"{game_name(self.root)}: infoset_key({player}) is not hashable at "
+                        f"{self._path(len(self.player))}: {key!r}"
+                    ) from error
+                if number == len(known):
+                    self._add_infoset(node, player, key, actions)
+                elif actions is not returned[player][number]:
+                    actions = tuple(actions)
+                    if actions != known[number]:
+                        raise GameError(
+                            f"{game_name(self.root)}: the legal actions of player {player} at information set {key!r} "
+                            f"are {list(actions)} at {self._path(len(self.player))}, but {list(known[number])} in "
+                            "another of its histories; they have to be the same, in the same order"
+                        )
+                count = len(known[number])
+                below += map(node.step, known[number])
+                add_infoset(number)
+                add_player(player)
+            add_count(count)
+            self.total += count
+            if self.total > self.max_nodes:
+                raise too_large(game_name(self.root), self.max_nodes, self.total, len(below))
+        self._check_finite(first_row, first_payoff)
+        return below
+
+    def _add_infoset(self, node: Any, player: int, key: Hashable, actions: Sequence[Hashable]) -> None:
+        """Makes the next information set of a player, met at `node` first."""
+        actions_ = tuple(actions)
+        self._check_actions(actions_, player, key, len(self.player))
+        self.actions[player].append(actions_)
+        self.labels[player].append(tuple(action_label(node, action) for action in actions_))
+        self._returned[player].append(actions if type(actions) in (tuple, range) else None)
+
+    def _add_payoffs(self, payoffs: Sequence[Any]) -> None:
+        """Adds payoffs that an array does not take as they are: strings of digits; else `GameError`."""
         if len(payoffs) != self.num_players:
-            raise GameError(
-                f"{game_name(self.root)}: terminal_returns() has {len(payoffs)} payoffs at {self._path(row)}, but "
-                f"there are {self.num_players} players"
-            )
+            raise self._wrong_payoffs(payoffs)
         for payoff in payoffs:
             try:
-                value = float(payoff)
-            except OverflowError:
-                value = float("inf")
-            except (TypeError, ValueError):
-                value = float("nan")
-            if not -float("inf") < value < float("inf"):
-                raise GameError(
-                    f"{game_name(self.root)}: payoff {payoff!r} at {self._path(row)} is not a finite number"
-                )
-            self.payoffs.append(value)
+                self.payoffs.append(float(payoff))
+            except (OverflowError, TypeError, ValueError):
+                raise self._no_number(payoff, len(self.player)) from None
 
-    def _check_chance(self, outcomes: Sequence[tuple[Hashable, Any]], row: int) -> None:
+    def _wrong_payoffs(self, payoffs: Sequence[Any]) -> GameError:
+        return GameError(
+            f"{game_name(self.root)}: terminal_returns() has {len(payoffs)} payoffs at {self._path(len(self.player))}, "
+            f"but there are {self.num_players} players"
+        )
+
+    def _no_number(self, payoff: Any, row: int) -> GameError:
+        return GameError(f"{game_name(self.root)}: payoff {payoff!r} at {self._path(row)} is not a finite number")
+
+    def _check_finite(self, first_row: int, first_payoff: int) -> None:
+        """Checks the payoffs of the histories of one depth, which begins at these rows of the columns."""
+        if first_payoff == len(self.payoffs):
+            return
+        payoffs = np.array(self.payoffs[first_payoff:], np.float64).reshape(-1, self.num_players)
+        if not np.isfinite(payoffs).all():
+            leaf = int(np.flatnonzero(~np.isfinite(payoffs).all(1))[0])
+            rows = np.flatnonzero(np.array(self.player[first_row:], np.int8) == TERMINAL)
+            payoff = payoffs[leaf][~np.isfinite(payoffs[leaf])][0]
+            raise self._no_number(float(payoff), first_row + int(rows[leaf]))
+
+    def _check_chance(self, outcomes: Sequence[tuple[Hashable, Any]]) -> list[float]:
+        """The probabilities, which have to be numbers that sum to 1."""
         probabilities = [probability for _, probability in outcomes]
+        if all(type(p) is Fraction for p in probabilities):
+            # Sums of fractions are slow, and a game's have one denominator or a few.
+            common = math.lcm(*{p.denominator for p in probabilities})
+            numerators = [p.numerator * (common // p.denominator) for p in probabilities]
+            if sum(numerators) == common and min(numerators) >= 0:
+                return [numerator / common for numerator in numerators]
         try:
             total = sum(probabilities)
         except TypeError as error:
             raise GameError(
-                f"{game_name(self.root)}: the chance probabilities at {self._path(row)} are not all numbers: "
-                f"{probabilities}"
+                f"{game_name(self.root)}: the chance probabilities at {self._path(len(self.player))} are not all "
+                f"numbers: {probabilities}"
             ) from error
         exact = all(isinstance(p, (Fraction, int)) for p in probabilities)
+        where = len(self.player)
         if not all(p >= 0 for p in probabilities):
-            raise GameError(f"{game_name(self.root)}: a chance probability is negative or NaN at {self._path(row)}")
+            raise GameError(f"{game_name(self.root)}: a chance probability is negative or NaN at {self._path(where)}")
         if total != 1 if exact else not abs(total - 1) <= PROBABILITY_TOLERANCE:
             raise GameError(
-                f"{game_name(self.root)}: the chance probabilities at {self._path(row)} sum to {total}, not to 1"
+                f"{game_name(self.root)}: the chance probabilities at {self._path(where)} sum to {total}, not to 1"
             )
+        return [float(p) for p in probabilities]
 
     def _check_actions(self, actions: tuple[Hashable, ...], player: int, key: Hashable, row: int) -> None:
         try:
@@ -307,15 +379,12 @@ class _Walk:
 
     def _path(self, row: int) -> str:
         """The actions that lead to a row, found by replaying the game from the root."""
+        parents = self._parents()
         edges = []
         while row > 0:
-            above = self.parent[row]
             # Children lie next to each other, so the edge number is the distance to the first of them.
-            first = row
-            while first > 0 and self.parent[first - 1] == above:
-                first -= 1
-            edges.append(row - first)
-            row = above
+            edges.append(row - int(np.searchsorted(parents, parents[row], side="left")))
+            row = int(parents[row])
         node, path = self.root, []
         for edge in reversed(edges):
             moves = [action for action, _ in node.chance_outcomes()] if node.is_chance() else node.legal_actions()

@@ -234,9 +234,9 @@ class _Program:
         """Children of C states, `action` `[C]` each; the states themselves where `root` (a scalar) is true.
 
         Returns:
-          The children; who acts, `[C]` int8; legal actions, `[C, A]`, none where the play has ended, and the same in
-          packed bits, `[C, ceil(A / 8)]`; payoffs, `[C, P]`; a 64-bit key of the information set of who acts, `[C]`;
-          and the row itself as 64-bit words, `[C, W]`.
+          The children; who acts, `[C]` int8; legal actions in packed bits, `[C, ceil(A / 8)]`, none where the play has
+          ended; a 64-bit key of the information set of who acts, `[C]`; the row itself as 64-bit words, `[C, W]`;
+          legal actions, `[C, A]`; and payoffs, `[C, P]`.
         """
         game = self.game
 
@@ -253,7 +253,7 @@ class _Program:
             return child, jnp.clip(player, -128, 127).astype(jnp.int8), legal, _pack(legal), game.returns(child), words
 
         child, player, legal, packed, payoffs, words = jax.vmap(one)(states, action)
-        return child, player, legal, packed, payoffs.astype(jnp.float64), _mix(words, salt), words
+        return child, player, packed, _mix(words, salt), words, legal, payoffs.astype(jnp.float64)
 
 
 def _pack(mask: Any) -> Any:
@@ -335,24 +335,20 @@ class _Infosets:
           `[m]` int32, and the position of the first history whose legal actions are not those of its information
           set, or -1.
         """
-        order = np.argsort(key)
-        ordered = key[order]
-        begins = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-        starts = np.flatnonzero(begins)
-        # The sort need not be stable, so the first member of a group is looked for.
-        first = np.minimum.reduceat(order, starts)
-        groups = ordered[starts]
+        first = _first_of_equals(key)
+        rows = np.flatnonzero(first == np.arange(len(key), dtype=np.int32))
+        groups = key[rows]
         number = self._find(groups)
         fresh = np.flatnonzero(number < 0)
         if len(fresh):
-            fresh = fresh[np.argsort(first[fresh])]
             number[fresh] = self.count + np.arange(len(fresh), dtype=np.int32)
             self.count += len(fresh)
-            self._words.append(words[first[fresh]])
-            self._legal.append(legal[first[fresh]])
-            self._add(groups, number, len(fresh))
-        numbers = np.empty(len(key), np.int32)
-        numbers[order] = np.repeat(number, np.diff(starts, append=len(key)))
+            self._words.append(words[rows[fresh]])
+            self._legal.append(legal[rows[fresh]])
+            self._add(groups[fresh], number[fresh])
+        of_row = np.empty(len(key), np.int32)
+        of_row[rows] = number
+        numbers = of_row[first]
         if words.shape[1] > 1 and not _same(self.words, numbers, words):
             raise _CollisionError
         if _same(self.legal, numbers, legal):
@@ -360,26 +356,60 @@ class _Infosets:
         return numbers, int(np.flatnonzero((self.legal[numbers] != legal).any(1))[0])
 
     def _find(self, keys: np.ndarray) -> np.ndarray:
-        """`[g]` int32, the numbers of sorted keys, -1 where a key is new."""
+        """`[g]` int32, the numbers of keys, -1 where a key is new."""
         number = np.full(len(keys), -1, np.int32)
         for known, numbers in self._runs:
             place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
             number = np.where(known[place] == keys, numbers[place], number)
         return number
 
-    def _add(self, keys: np.ndarray, number: np.ndarray, fresh: int) -> None:
-        """Remembers the keys with the last `fresh` numbers."""
-        new = number >= self.count - fresh
-        self._runs.append((keys[new], number[new]))
+    def _add(self, keys: np.ndarray, number: np.ndarray) -> None:
+        """Remembers new keys and their numbers."""
+        order = np.argsort(keys)
+        self._runs.append((keys[order], number[order]))
         while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
             known, numbers = (np.concatenate(parts) for parts in zip(*self._runs[-2:], strict=True))
             order = np.argsort(known)
             self._runs[-2:] = [(known[order], numbers[order])]
 
 
+def _first_of_equals(key: np.ndarray) -> np.ndarray:
+    """`[m]` int32, for each of `[m]` 64-bit keys the position of the first that equals it.
+
+    A hash table instead of a sort, which would be most of the work: every key writes its position into its slot, from
+    the last to the first, so the first stays. Keys that share the slot of an earlier one try again in the next round,
+    with another hash; all positions of one key fare alike, so the first of them is the one that is found.
+    """
+    count = len(key)
+    bits = max(4, (2 * count - 1).bit_length())
+    table = np.empty(1 << bits, np.int32)  # only slots that were written are read
+    first = np.empty(count, np.int32)
+    left, keys, multiplier = np.arange(count, dtype=np.int32), key, 0x9E3779B97F4A7C15
+    while len(left):
+        slot = ((keys * np.uint64(multiplier)) >> np.uint64(64 - bits)).view(np.int64)
+        table[slot[::-1]] = left[::-1]
+        found = table[slot]
+        same = key[found] == keys
+        if same.all():
+            first[left] = found
+            break
+        first[left[same]] = found[same]
+        left, keys = left[~same], keys[~same]
+        multiplier = (multiplier * 0xD1342543DE82EF95 + 2) & 0xFFFFFFFFFFFFFFFF | 1
+    return first
+
+
 def _same(known: np.ndarray, numbers: np.ndarray, rows: np.ndarray) -> bool:
     """Whether `known[numbers]` are `rows`, column by column (rows are short, and few rows differ)."""
     return all(bool((known[:, i].take(numbers) == rows[:, i]).all()) for i in range(rows.shape[1]))
+
+
+def _any_bit(packed: np.ndarray) -> np.ndarray:
+    """Whether some bit of a row is set; column by column, since rows are short."""
+    result = packed[:, 0] != 0
+    for column in range(1, packed.shape[1]):
+        result |= packed[:, column] != 0
+    return result
 
 
 class _Growing:
@@ -408,11 +438,12 @@ class _Level(NamedTuple):
 
     states: list[np.ndarray]
     player: np.ndarray
-    legal: np.ndarray
     packed: np.ndarray
-    payoffs: np.ndarray
     key: np.ndarray
     words: np.ndarray
+    payoffs: np.ndarray  # of those where the play has ended
+    above: np.ndarray  # for each of their children, which of the m it follows
+    action: np.ndarray  # and which action leads there
 
 
 class _Levels:
@@ -442,15 +473,12 @@ class _Levels:
         level = self._expand(root, np.zeros(1, np.int32), np.zeros(1, np.int32), root=True)
         while count:
             self._visit(level, start)
-            index = np.flatnonzero(level.legal)
-            above, action = np.divmod(index.astype(np.int32) if index.size < 2**31 else index, self.shapes.num_actions)
-            above, action = above.astype(np.int32), action.astype(np.int32)
-            self._check_size(start, count, above)
-            self.parent.append(above + np.int32(start))
-            self.chance.append(self._edges(level, start, above))
-            start, count = start + count, len(index)
+            self._check_size(start, count, level.above)
+            self.parent.append(level.above + np.int32(start))
+            self.chance.append(self._edges(level))
+            start, count = start + count, len(level.above)
             if count:
-                level = self._expand(level.states, above, action)
+                level = self._expand(level.states, level.above, level.action)
         shapes = self.shapes
         table = NodeTable(
             num_players=shapes.num_players,
@@ -474,22 +502,28 @@ class _Levels:
             self.narrow_levels += 1
             if self.narrow_levels > NARROW_LEVELS:
                 size = NARROW
-        level = _Level(
-            [np.empty((count, *leaf.shape[1:]), leaf.dtype) for leaf in states],
-            np.empty(count, np.int8),
-            np.empty((count, shapes.num_actions), bool),
-            np.empty((count, -(-shapes.num_actions // 8)), np.uint8),
-            np.empty((count, shapes.num_players)),
-            np.empty(count, np.uint64),
-            np.empty((count, shapes.words), np.uint64),
-        )
+        children = [np.empty((count, *leaf.shape[1:]), leaf.dtype) for leaf in states]
+        player = np.empty(count, np.int8)
+        packed = np.empty((count, -(-shapes.num_actions // 8)), np.uint8)
+        key = np.empty(count, np.uint64)
+        words = key[:, None] if shapes.words == 1 else np.empty((count, shapes.words), np.uint64)
+        ended: list[np.ndarray] = []
+        grand: list[tuple[np.ndarray, np.ndarray]] = []
         under_way: collections.deque[tuple[int, Any]] = collections.deque()
 
         def collect() -> None:
-            begin, (children, *facts) = under_way.popleft()
+            begin, (found, *facts, legal, payoffs) = under_way.popleft()
             stop = min(begin + size, count)
-            for target, source in zip((*level.states, *level[1:]), (*jax.tree.leaves(children), *facts), strict=True):
+            # With one word the key is the row, and `words` a view of it.
+            for target, source in zip(
+                (*children, player, packed, key, words), (*jax.tree.leaves(found), *facts), strict=True
+            ):
                 target[begin:stop] = np.asarray(source)[: stop - begin]
+            ended.append(np.asarray(payoffs)[: stop - begin][player[begin:stop] == TERMINAL])
+            # A chunk has fewer than 2^31 entries, and divides faster in 32 bits.
+            index = np.flatnonzero(np.asarray(legal)[: stop - begin]).astype(np.int32)
+            row = index // np.int32(shapes.num_actions)
+            grand.append((row + np.int32(begin), index - row * np.int32(shapes.num_actions)))
 
         for begin in range(0, count, size):
             parents, actions = above[begin : begin + size], action[begin : begin + size]
@@ -503,7 +537,8 @@ class _Levels:
                 collect()
         while under_way:
             collect()
-        return level
+        rows, actions = (np.concatenate(parts) for parts in zip(*grand, strict=True))
+        return _Level(children, player, packed, key, words, np.concatenate(ended), rows, actions)
 
     def _visit(self, level: _Level, start: int) -> None:
         """Adds the columns of a level, whose first row is `start`."""
@@ -520,7 +555,7 @@ class _Levels:
                 f"{self.shapes.num_players} players, counted from 0, and {CHANCE} for chance and {TERMINAL} for the end"
             )
         if terminal:
-            payoffs = level.payoffs[player == TERMINAL]
+            payoffs = level.payoffs
             if not np.isfinite(payoffs).all():
                 bad = int(np.flatnonzero(~np.isfinite(payoffs).all(1))[0])
                 row = start + int(np.flatnonzero(player == TERMINAL)[bad])
@@ -528,7 +563,7 @@ class _Levels:
                 raise GameError(f"{self.describe.name}: payoff {payoff} at {self._path(row)} is not a finite number")
             self.payoffs.append(payoffs)
         if terminal + chance < len(player):
-            stuck = np.flatnonzero((player >= 0) & ~level.legal.any(1))
+            stuck = np.flatnonzero((player >= 0) & ~_any_bit(level.packed))
             if len(stuck):
                 row = int(stuck[0])
                 raise GameError(
@@ -552,7 +587,7 @@ class _Levels:
         legal = self.infosets[player].legal[infoset]
         known, here = (
             [self.describe.action(int(i)) for i in np.flatnonzero(mask)]
-            for mask in (np.unpackbits(legal, bitorder="little"), level.legal[row])
+            for mask in (np.unpackbits(legal, bitorder="little"), np.unpackbits(level.packed[row], bitorder="little"))
         )
         return GameError(
             f"{self.describe.name}: the legal actions of player {player} at information set "
@@ -563,24 +598,24 @@ class _Levels:
     def _key(self, level: _Level, row: int) -> Hashable:
         return self.describe.infoset_key(_rows(level.words[row : row + 1], self.shapes)[0], int(level.player[row]))
 
-    def _edges(self, level: _Level, start: int, above: np.ndarray) -> np.ndarray:
+    def _edges(self, level: _Level) -> np.ndarray:
         """`[m]` float64, the probability of the edge into each child."""
-        edges = np.ones(len(above))
+        edges = np.ones(len(level.above))
         chance = np.flatnonzero(level.player == CHANCE)
         if not len(chance):
             return edges
-        probabilities = np.empty((len(chance), self.shapes.num_actions))
+        found: list[np.ndarray] = []
+        start = sum(map(len, self.player)) - len(level.player)
         size = NARROW if len(chance) <= NARROW else self.chunk
         for begin in range(0, len(chance), size):
             rows = chance[begin : begin + size]
             padded = np.concatenate([rows, np.full(size - len(rows), rows[0])])
             inputs = jax.tree.unflatten(self.structure, [leaf.take(padded, axis=0) for leaf in level.states])
-            probabilities[begin : begin + size] = self._checked(
-                np.asarray(self.program.chance(inputs))[: len(rows)], level.legal[rows], start + rows
-            )
-        if len(chance) == len(level.player):
-            return probabilities[level.legal]
-        edges[(level.player == CHANCE)[above]] = probabilities[level.legal[chance]]
+            probabilities = np.asarray(self.program.chance(inputs))[: len(rows)]
+            bits = np.unpackbits(level.packed[rows], axis=1, count=self.shapes.num_actions, bitorder="little")
+            possible = bits.astype(bool)
+            found.append(self._checked(probabilities, possible, start + rows)[possible])
+        edges[(level.player == CHANCE)[level.above]] = np.concatenate(found)
         return edges
 
     def _checked(self, found: np.ndarray, possible: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -195,6 +195,22 @@ def games(draw: st.DrawFn, max_players: int = 3, sums: str | None = None, **opti
     return game
 
 
+def copied(game: Any, name: str = "copied game") -> TreeGame:
+    """Any (small) game as a `TreeGame`."""
+
+    def copy(game: Any) -> Node:
+        if game.is_terminal():
+            return Node(TERMINAL, payoffs=tuple(game.terminal_returns()))
+        if game.is_chance():
+            actions, probabilities = zip(*game.chance_outcomes(), strict=True)
+            return Node(CHANCE, None, actions, probabilities, tuple(copy(game.step(action)) for action in actions))
+        player, actions = game.player_to_act(), tuple(game.legal_actions())
+        children = tuple(copy(game.step(action)) for action in actions)
+        return Node(player, game.infoset_key(player), actions, children=children)
+
+    return TreeGame(copy(game), game.num_players, name)
+
+
 def forest(games: Sequence[TreeGame]) -> TreeGame:
     """Chance picks one of the games, all equally likely; information sets become `(number of the game, key)`.
 

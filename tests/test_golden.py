@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from random_games import copied, forest
 
 from jaxcfr import analytics
 from jaxcfr.errors import JaxCFRError, RecallError
@@ -23,7 +24,6 @@ from jaxcfr.interop.gambit import parse_efg, read_efg
 from jaxcfr.linear_program import solve_lp
 from jaxcfr.regret import variants
 from jaxcfr.solve import average_strategy, solve
-from jaxcfr.traversal.full_tree import counterfactual_regrets
 from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.game_tree import Strategy
 from jaxcfr.tree.lower import LoweredGame, lower
@@ -65,14 +65,7 @@ def profile_of(lowered: LoweredGame, rows: dict[str, list[str]]) -> Strategy:
 
 def rows_of(lowered: LoweredGame, flats: Any) -> dict[str, list[float]]:
     """The other way round, for any flat vectors."""
-    rows = {}
-    for player, keys in enumerate(lowered.infoset_keys):
-        tables = lowered.tree.treeplexes[player]
-        values = np.asarray(flats[player])
-        where = zip(*(np.asarray(x).tolist() for x in (tables.first, tables.stride, tables.num_actions)), strict=True)
-        for key, (first, stride, count) in zip(keys, where, strict=True):
-            rows[f"{player + 1}.{key}"] = values[first : first + stride * count : stride].tolist()
-    return rows
+    return {f"{player}.{key}": row for (player, key), row in flat_rows(lowered, flats).items()}
 
 
 def scale_of(lowered: LoweredGame) -> float:
@@ -105,24 +98,62 @@ def test_case(name: str) -> None:
     close(analytics.expected_payoffs(tree, nash), fractions(case["nash_value"]))
 
 
-@pytest.mark.parametrize("name", EXACT)
+def together(names: tuple[str, ...]) -> LoweredGame:
+    """Two-player cases behind one chance move, so that one program solves all; keys are (case, number of the set)."""
+    return lower(forest([copied(read_efg(CASES / f"{name}.efg"), name) for name in names]))
+
+
+def rows_of_case(number: int, rows: dict[Any, list[float]]) -> dict[str, list[float]]:
+    """What belongs to one case, with keys such as "2.5"."""
+    return {f"{player}.{key}": row for (player, (case, key)), row in rows.items() if case == number}
+
+
+def flat_rows(lowered: LoweredGame, flats: Any) -> dict[Any, list[float]]:
+    """Flat vectors by (player counted from 1, key)."""
+    rows = {}
+    for player, keys in enumerate(lowered.infoset_keys):
+        tables = lowered.tree.treeplexes[player]
+        values = np.asarray(flats[player])
+        where = zip(*(np.asarray(x).tolist() for x in (tables.first, tables.stride, tables.num_actions)), strict=True)
+        for key, (first, stride, count) in zip(keys, where, strict=True):
+            rows[player + 1, key] = values[first : first + stride * count : stride].tolist()
+    return rows
+
+
+def strategy_of(lowered: LoweredGame, rows: dict[str, list[float]]) -> Strategy:
+    return lowered.strategy([[rows[f"{p + 1}.{key}"] for key in keys] for p, keys in enumerate(lowered.infoset_keys)])
+
+
+SOLVED = tuple(name for name in EXACT if len(EXPECTED[name]["infosets"]) == 2 and name != "23_bagwell_commas")
+
+
+@functools.cache
+def solutions() -> dict[str, dict[str, list[float]]]:
+    lowered = together(SOLVED)
+    rows = flat_rows(lowered, average_strategy(lowered.tree, solve(lowered.tree, variants.pdcfr_plus(), 3000)))
+    return {name: rows_of_case(number, rows) for number, name in enumerate(SOLVED)}
+
+
+@pytest.mark.parametrize("name", SOLVED)
 def test_case_is_solved(name: str) -> None:
-    """The solver reaches the value of every two-player constant-sum case, and so does the linear program."""
-    case, lowered = EXPECTED[name], load(name)
-    tree = lowered.tree
-    payoffs = fractions(case["nash_value"])
-    state = solve(tree, variants.pdcfr_plus(), 3000)
-    average = average_strategy(tree, state)
-    scale = scale_of(lowered) or 1.0
-    if name in ("13_prisoners_dilemma", "11_one_player"):
-        # Dominant actions: the solution is unique although nothing is constant-sum.
-        np.testing.assert_allclose(analytics.expected_payoffs(tree, average), payoffs, atol=1e-9)
+    """The solver reaches the value of every two-player constant-sum case, and so does the linear program.
+
+    The prisoners' dilemma is solved too: its actions are dominant.
+    """
+    lowered = load(name)
+    tree, payoffs, scale = lowered.tree, fractions(EXPECTED[name]["nash_value"]), scale_of(lowered) or 1.0
+    strategy = strategy_of(lowered, solutions()[name])
+    np.testing.assert_allclose(analytics.expected_payoffs(tree, strategy), payoffs, atol=1e-9 * scale)
+    assert float(analytics.nash_conv(tree, strategy)) <= 1e-9 * scale
+    assert tree.constant_sum == (name != "13_prisoners_dilemma")
     if tree.constant_sum:
-        np.testing.assert_allclose(analytics.expected_payoffs(tree, average), payoffs, atol=1e-9 * scale)
-        assert float(analytics.exploitability(tree, average)) <= 1e-9 * scale
         np.testing.assert_allclose(solve_lp(tree).value, payoffs, atol=1e-9 * scale)
-    else:
-        assert name in ("11_one_player", "13_prisoners_dilemma", "23_bagwell_commas")
+
+
+def test_one_player_is_solved() -> None:
+    lowered = load("11_one_player")
+    average = average_strategy(lowered.tree, solve(lowered.tree, iterations=100))
+    assert rows_of(lowered, average)["1.1"] == pytest.approx([0, 1], abs=1e-6)
 
 
 @pytest.mark.parametrize("name", [name for name in EXPECTED if name not in GOOD])
@@ -167,48 +198,70 @@ GOLDEN_RUNS = {
 }
 
 
-def golden_runs() -> list[tuple[str, str]]:
-    return [(game, run) for game, runs in GOLDEN.items() for run in runs if run != "uniform_cf_regret"]
+GOLDEN_GAMES = tuple(GOLDEN)
 
 
-@pytest.mark.parametrize(("game", "run"), golden_runs())
+@functools.cache
+def golden_forest() -> LoweredGame:
+    return together(GOLDEN_GAMES)
+
+
+@functools.cache
+def golden_states(run: str) -> list[Any]:
+    """The states after 0 to 8 iterations of all golden games together."""
+    lowered = golden_forest()
+    factory, updates = GOLDEN_RUNS[run]
+    states = [solve(lowered.tree, factory(), 0, updates=updates)]
+    for _ in range(8):
+        states.append(solve(lowered.tree, factory(), 1, states[-1], updates=updates))
+    return states
+
+
+def golden_regrets(run: str, t: int, game: str) -> dict[str, list[float]]:
+    """Stored regrets of one game, in its own units: chance picks each game equally often."""
+    players = golden_states(run)[t].players
+    rows = flat_rows(golden_forest(), [player.regrets.regret * len(GOLDEN_GAMES) for player in players])
+    return rows_of_case(GOLDEN_GAMES.index(game), rows)
+
+
+def golden_average(run: str, t: int, game: str) -> dict[str, list[float]]:
+    lowered = golden_forest()
+    rows = flat_rows(lowered, average_strategy(lowered.tree, golden_states(run)[t]))
+    return rows_of_case(GOLDEN_GAMES.index(game), rows)
+
+
+def assert_rows(found: dict[str, list[float]], wanted: dict[str, list[str]], tolerance: float) -> None:
+    assert found.keys() == wanted.keys()
+    for key, row in wanted.items():
+        np.testing.assert_allclose(found[key], fractions(row), atol=tolerance, err_msg=key)
+
+
+@pytest.mark.parametrize(
+    ("game", "run"), [(game, run) for game, runs in GOLDEN.items() for run in runs if run != "uniform_cf_regret"]
+)
 def test_golden_iterations(game: str, run: str) -> None:
     golden, lowered = GOLDEN[game][run], load(game)
-    factory, updates = GOLDEN_RUNS[run]
     exact = [float(Fraction(text)) for text in golden.get("nashconv_exact_1_to_6", [])]
     floats = golden.get("nashconv_float_1_to_8", [])
     assert exact or floats
     # Everything a run can hold is compared below.
     assert set(golden) <= {"nashconv_exact_1_to_6", "nashconv_float_1_to_8", "avg_strategy_T3", "cum_regret_T3"}
-    state, seen = None, []
+    seen = []
     for t in range(1, max(len(exact), len(floats)) + 1):
-        state = solve(lowered.tree, factory(), 1, state, updates=updates)
-        average = average_strategy(lowered.tree, state)
-        seen.append(float(analytics.nash_conv(lowered.tree, average)))
-        if t == 3:
-            for found, name in (
-                (rows_of(lowered, average), "avg_strategy_T3"),
-                (rows_of(lowered, [player.regrets.regret for player in state.players]), "cum_regret_T3"),
-            ):
-                wanted = golden.get(name)
-                if wanted is not None:
-                    assert found.keys() == wanted.keys()
-                    for key, row in wanted.items():
-                        np.testing.assert_allclose(found[key], fractions(row), atol=1e-10, err_msg=f"{name} {key}")
+        strategy = strategy_of(lowered, golden_average(run, t, game))
+        seen.append(float(analytics.nash_conv(lowered.tree, strategy)))
     np.testing.assert_allclose(seen[: len(exact)], exact, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(seen[: len(floats)], floats, rtol=1e-10, atol=1e-12)
+    if "avg_strategy_T3" in golden:
+        assert_rows(golden_average(run, 3, game), golden["avg_strategy_T3"], 1e-10)
+    if "cum_regret_T3" in golden:
+        assert_rows(golden_regrets(run, 3, game), golden["cum_regret_T3"], 1e-10)
 
 
 @pytest.mark.parametrize("game", GOLDEN)
 def test_golden_regrets_of_uniform_play(game: str) -> None:
-    lowered = load(game)
-    tree, uniform = lowered.tree, uniform_strategy(lowered.tree)
-    weights = tuple(t.realization_weights(u) for t, u in zip(tree.treeplexes, uniform, strict=True))
-    regrets = rows_of(lowered, [counterfactual_regrets(tree, p, weights, uniform[p]) for p in range(tree.num_players)])
-    wanted = GOLDEN[game]["uniform_cf_regret"]
-    assert regrets.keys() == wanted.keys()
-    for key, row in wanted.items():
-        np.testing.assert_allclose(regrets[key], fractions(row), atol=1e-12, err_msg=key)
+    """The first iteration plays uniformly; with simultaneous updates its regrets are those of uniform play."""
+    assert_rows(golden_regrets("cfr_simultaneous", 1, game), GOLDEN[game]["uniform_cf_regret"], 1e-12)
 
 
 def test_golden_regrets_in_words() -> None:

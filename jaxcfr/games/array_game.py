@@ -45,7 +45,8 @@ class ArrayGame(Protocol):
     A level of millions of states is held at once, so keep states small: int8 where values fit, bits packed into
     int32. Lowering runs with 64-bit types on: `jnp.result_type(float)` is float64 there, and chance probabilities
     and payoffs of that dtype are as exact as in a plain game. Note that in JAX the quotient of two int32 is float32:
-    convert before dividing (`as_float`).
+    convert before dividing (`as_float`). A vector divided by one number may come out one bit off, since XLA multiplies
+    by the reciprocal.
 
     Two equal games (`==`, with equal hashes) share compiled programs, so define both where games are made again and
     again; by default a game is equal to itself only.

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from jaxcfr.errors import ChanceNotEnumerableError, GameError
+
+if TYPE_CHECKING:
+    from jaxcfr.games.array_game import ArrayGame
 
 Action = Hashable
 Probability = float | Fraction
@@ -97,6 +100,14 @@ class Game(Protocol):
     def action_label(self, action: Action) -> str:
         """A readable name of `action` here, for tables and files."""
         return str(action)
+
+    def array_game(self) -> ArrayGame | None:
+        """The same rules as functions on arrays, at the root of a game that has them; else None.
+
+        `jaxcfr.lower` uses them where the game is large. They have to give the same tree: the same histories in the
+        same order, the same keys, actions and labels.
+        """
+        return None
 
 
 def game_name(game: Any) -> str:

@@ -246,8 +246,9 @@ class Goofspiel(Game):
     def array_game(self) -> ArrayGame | None:
         """The same rules on arrays, at the root; see `jaxcfr.ArrayGame`."""
         rules = self._rules
-        if self._turn or self._bids or len(self._prizes) < rules.num_cards - (rules.points_order != "random"):
-            return None
+        begun = self._turn or self._bids or len(self._prizes) < rules.num_cards - (rules.points_order != "random")
+        if begun or type(self) is not Goofspiel:
+            return None  # a subclass may have other rules
         from jaxcfr.games.arrays.goofspiel import ArrayGoofspiel
 
         return ArrayGoofspiel(

@@ -116,8 +116,8 @@ class KuhnPoker(Game):
 
     def array_game(self) -> ArrayGame | None:
         """The same rules on arrays, at the root; see `jaxcfr.ArrayGame`."""
-        if self._cards:
-            return None
+        if self._cards or type(self) is not KuhnPoker:
+            return None  # a subclass may have other rules
         from jaxcfr.games.arrays.kuhn_poker import ArrayKuhnPoker
 
         return ArrayKuhnPoker(self.num_players)

@@ -277,8 +277,8 @@ class LeducPoker(Game):
 
     def array_game(self) -> ArrayGame | None:
         """The same rules on arrays, at the root; see `jaxcfr.ArrayGame`."""
-        if self._cards:
-            return None
+        if self._cards or type(self) is not LeducPoker:
+            return None  # a subclass may have other rules
         from jaxcfr.games.arrays.leduc_poker import ArrayLeducPoker
 
         rules = self._rules

@@ -210,8 +210,8 @@ class LiarsDice(Game):
 
     def array_game(self) -> ArrayGame | None:
         """The same rules on arrays, at the root; see `jaxcfr.ArrayGame`."""
-        if self._rolls:
-            return None
+        if self._rolls or type(self) is not LiarsDice:
+            return None  # a subclass may have other rules
         from jaxcfr.games.arrays.liars_dice import ArrayLiarsDice
 
         rules = self._rules

@@ -189,7 +189,7 @@ def _check_shapes(game: Any) -> _Shapes:
     state = shape_of("init", game.init)
     action = np.int32(0)
     after = shape_of("step", game.step, state, action)
-    before, now = (jax.tree.map(_short, part) for part in (state, after))
+    before, now = (str(jax.tree.map(_short, part)) for part in (state, after))
     if before != now:
         raise GameError(
             f"{name}: step has to return a state of the same shapes and dtypes as init's, {before}, not {now}"
@@ -277,7 +277,10 @@ def _words(row: Any) -> Any:
 def _rows(words: np.ndarray, shapes: _Shapes) -> np.ndarray:
     """The inverse of `_words`, `[n, W]` to `[n, K]`."""
     little = np.ascontiguousarray(words.astype("<u8"))
-    rows = little.view(shapes.row_dtype.newbyteorder("<")).reshape(len(words), -1)[:, : shapes.row_length]
+    rows = little.view(shapes.row_dtype.newbyteorder("<")).reshape(
+        len(words), 8 * shapes.words // shapes.row_dtype.itemsize
+    )
+    rows = rows[:, : shapes.row_length]
     return rows.astype(shapes.row_dtype)
 
 

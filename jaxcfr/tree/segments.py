@@ -59,12 +59,17 @@ class SegmentSum:
         return jnp.concatenate([*sums, zero])[self.place]
 
 
-def as_numpy(values: np.ndarray, dtype: Any) -> Any:
+def as_numpy(values: np.ndarray, dtype: Any, copy: bool = True) -> Any:
     """A numpy array in the place of a JAX array: trees are built of numpy arrays, and put on the device whole.
 
     Building them from JAX operations would compile a program for every new shape.
+
+    Args:
+      values: the array.
+      dtype: of the result.
+      copy: even if the dtype is the same; needed for arrays that a caller still has and may change.
     """
-    return values.astype(dtype)
+    return values.astype(dtype, copy=copy)
 
 
 def build_segment_sum(row: np.ndarray, num_rows: int) -> SegmentSum:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.games.array_game import ArrayGame
+from jaxcfr.games.array_game import ArrayGame, as_float
 
 
 class Bundled(ArrayGame):
@@ -37,3 +37,17 @@ def put(values: Array, index: Array, value: Any) -> Array:
     A comparison instead of `.at[].set`: batched scatters are slow on CPUs and this vectorises.
     """
     return jnp.where(jnp.arange(values.shape[0]) == index, jnp.asarray(value, values.dtype), values)
+
+
+def quotient(numerator: Array, denominator: Any) -> Array:
+    """`numerator / denominator` rounded once, as Python rounds it.
+
+    To divide many numbers by the same one XLA multiplies them by its reciprocal, which is rounded twice; so every
+    number gets a denominator of its own, which only we know to be the same.
+
+    Args:
+      numerator: `[n]` int32, above -2^31.
+      denominator: a positive integer scalar.
+    """
+    impossible = numerator == np.iinfo(numerator.dtype).min
+    return as_float(numerator) / as_float(denominator + impossible)

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.games.array_game import CHANCE, TERMINAL, as_float
-from jaxcfr.games.arrays.base import Bundled, small_int
+from jaxcfr.games.arrays.base import Bundled, quotient, small_int
 from jaxcfr.games.goofspiel import Goofspiel
 
 
@@ -61,7 +61,7 @@ class ArrayGoofspiel(Bundled):
         self.returns_type = rules.returns_type
         self._dtype = small_int(rules.num_cards + 1)
         self._cards = np.arange(1, rules.num_cards + 1, dtype=self._dtype)
-        # 1 / (cards left) by turn; XLA must not turn the division into a product with an inexact reciprocal.
+        # 1 / (cards left) by turn.
         self._probability = 1 / np.arange(rules.num_cards, rules.num_cards - rules.turns - 1, -1).clip(1)
         # The last prize and the last bids, which leave no choice, play themselves.
         self._plays_itself = self.turns == rules.num_cards and self.turns > 1
@@ -154,9 +154,7 @@ class ArrayGoofspiel(Bundled):
         if self.returns_type == "total_points":
             return as_float(points)
         if self.returns_type == "point_difference":
-            # Not a constant for the compiler, which may multiply by the reciprocal of a constant.
-            players = jnp.where(state.turn >= 0, n, 1)
-            return as_float(n * points - points.sum()) / as_float(players)
+            return quotient(n * points - points.sum(), n)
         first = points == points.max()
         winners = first.sum(dtype=jnp.int32)
         shares = jnp.where(first, winners, winners - n)

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.games.array_game import CHANCE, TERMINAL, as_float
-from jaxcfr.games.arrays.base import Bundled, put, small_int
+from jaxcfr.games.arrays.base import Bundled, put, quotient, small_int
 from jaxcfr.games.leduc_poker import CALL, FOLD, MAX_RAISES, RAISE, RAISE_SIZE, LeducPoker
 
 _LETTERS = " fcr"
@@ -177,7 +177,7 @@ class ArrayLeducPoker(Bundled):
         wins = strength == strength.max()
         winners = wins.sum(dtype=jnp.int32)
         paid = state.paid.astype(jnp.int32)
-        return as_float(wins * paid.sum() - winners * paid) / as_float(winners)
+        return quotient(wins * paid.sum() - winners * paid, winners)
 
     def infoset(self, state: LeducState, player: int) -> Array:
         """`[3 + 2 M]`: the player's card and the board (from 1), the stage, the letters of both rounds.

@@ -24,7 +24,7 @@ from jax import Array
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import AnalyticsError, NotTwoPlayerConstantSumError, OptionError, SolverError
 from jaxcfr.solve import SolverState
-from jaxcfr.tree.game_tree import GameTree, Strategy
+from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
 from jaxcfr.tree.treeplex import Treeplex
 
 GAIN_TOLERANCE = 1e3
@@ -95,13 +95,16 @@ def expected_payoffs(tree: GameTree, strategy: Strategy) -> Array:
     Raises:
       StrategyError: the strategy does not fit the tree.
     """
-    tree.check_strategy(strategy)
-    return _evaluate(tree, strategy)[0]
+    require_tree(tree).check_strategy(strategy)
+    return _evaluate(tree, strategy)[0] + tree.payoffs.offset
 
 
 @jax.jit
 def _evaluate(tree: GameTree, strategy: Strategy) -> tuple[Array, Array]:
-    """Everyone's expected payoff and best-response value, `[P]` each: one program for all that is made of them."""
+    """Everyone's expected payoff and best-response value, `[P]` each, relative to the payoffs' offset.
+
+    One program for all that is made of them; gains are differences, which a large offset would only blur.
+    """
     weights = _all_weights(tree, strategy)
     payoffs, best = [], []
     for p, treeplex in enumerate(tree.treeplexes):
@@ -128,8 +131,8 @@ def best_response_values(tree: GameTree, strategy: Strategy) -> Array:
     Raises:
       StrategyError: the strategy does not fit the tree.
     """
-    tree.check_strategy(strategy)
-    return _evaluate(tree, strategy)[1]
+    require_tree(tree).check_strategy(strategy)
+    return _evaluate(tree, strategy)[1] + tree.payoffs.offset
 
 
 def gains(tree: GameTree, strategy: Strategy) -> Array:
@@ -139,10 +142,11 @@ def gains(tree: GameTree, strategy: Strategy) -> Array:
       StrategyError: the strategy does not fit the tree.
       AnalyticsError: a gain is negative beyond rounding, or not a number (concrete inputs only).
     """
-    tree.check_strategy(strategy)
+    require_tree(tree).check_strategy(strategy)
     payoffs, best = _evaluate(tree, strategy)
     difference = best - payoffs
-    tolerance = GAIN_TOLERANCE * np.finfo(tree.dtype).eps * jnp.max(jnp.abs(tree.terminal_payoffs), initial=0)
+    size = jnp.max(jnp.abs(tree.terminal_payoffs - tree.payoffs.offset), initial=0)
+    tolerance = GAIN_TOLERANCE * np.finfo(tree.dtype).eps * size
     if is_concrete(difference, tolerance) and not bool(jnp.all(difference >= -tolerance)):
         raise AnalyticsError(
             f"the gains from deviating came out as {difference}; a gain cannot be negative, so the strategy or the "
@@ -176,7 +180,7 @@ def exploitability(tree: GameTree, strategy: Strategy) -> Array:
 
 def require_constant_sum(tree: GameTree, what: str, instead: str) -> None:
     """Raises `NotTwoPlayerConstantSumError` unless the tree is two-player constant-sum."""
-    if not tree.constant_sum:
+    if not require_tree(tree).constant_sum:
         kind = f"it has {tree.num_players} players" if tree.num_players != 2 else "it is general-sum"
         raise NotTwoPlayerConstantSumError(
             f"{what} is defined for two-player constant-sum games, and this is none ({kind}): {instead}"
@@ -189,7 +193,7 @@ def counterfactual_values(tree: GameTree, strategy: Strategy) -> tuple[Counterfa
     Raises:
       StrategyError: the strategy does not fit the tree.
     """
-    tree.check_strategy(strategy)
+    require_tree(tree).check_strategy(strategy)
     return _counterfactual_values(tree, strategy)
 
 
@@ -199,9 +203,20 @@ def _counterfactual_values(tree: GameTree, strategy: Strategy) -> tuple[Counterf
     result = []
     for p, treeplex in enumerate(tree.treeplexes):
         own = jnp.asarray(strategy[p], tree.dtype)
-        actions, _ = treeplex.fold(tree.payoffs.product(p, weights), _expected_rule, own)
+        actions, _ = treeplex.fold(_uncentred(tree, p, weights), _expected_rule, own)
         result.append(CounterfactualValues(actions, _infoset_values(treeplex, actions, own)))
     return tuple(result)
+
+
+def _uncentred(tree: GameTree, player: int, weights: tuple[Array, ...]) -> Array:
+    """Direct counterfactual values for the payoffs as they are: what the offset adds is its share of the reach."""
+    return tree.payoffs.product(player, weights) + tree.payoffs.offset[player] * _reach(tree, player, weights)
+
+
+def _reach(tree: GameTree, player: int, weights: tuple[Array, ...]) -> Array:
+    """The others' reach of the leaves of each sequence: the product in a game that pays 1 everywhere."""
+    ones = jnp.ones_like(tree.terminal_payoffs)
+    return tree.payoffs.with_payoffs(ones, mirrored=False, centre=False).product(player, weights)
 
 
 def _infoset_values(treeplex: Treeplex, actions: Array, strategy: Array) -> Array:
@@ -218,15 +233,15 @@ def counterfactual_best_response(tree: GameTree, strategy: Strategy, player: int
       StrategyError: the strategy does not fit the tree.
       OptionError: there is no such player.
     """
-    tree.check_strategy(strategy)
-    if isinstance(player, bool) or not isinstance(player, int) or not 0 <= player < tree.num_players:
+    require_tree(tree).check_strategy(strategy)
+    if isinstance(player, bool) or not isinstance(player, int | np.integer) or not 0 <= player < tree.num_players:
         raise OptionError(f"player has to be an integer from 0 to {tree.num_players - 1}, not {player!r}")
-    return _counterfactual_best_response(tree, strategy, player)
+    return _counterfactual_best_response(tree, strategy, int(player))
 
 
 def _counterfactual_best_response_impl(tree: GameTree, strategy: Strategy, player: int) -> CounterfactualBestResponse:
     treeplex = tree.treeplexes[player]
-    direct = tree.payoffs.product(player, _all_weights(tree, strategy))
+    direct = _uncentred(tree, player, _all_weights(tree, strategy))
     best, value = treeplex.fold(direct, _best_rule, treeplex.uniform)
     actions, _ = treeplex.fold(direct, _expected_rule, best)
     values = CounterfactualValues(actions, _infoset_values(treeplex, actions, best))
@@ -236,17 +251,24 @@ def _counterfactual_best_response_impl(tree: GameTree, strategy: Strategy, playe
 _counterfactual_best_response = jax.jit(_counterfactual_best_response_impl, static_argnames="player")
 
 
-@jax.jit
 def counterfactual_reach(tree: GameTree, strategy: Strategy) -> tuple[Array, ...]:
     """Reach of every information set by everyone but its owner, chance included, per player `[L_p]`.
 
     The same number at all actions of an information set: the value of the set in a game that pays 1 everywhere.
+
+    Raises:
+      StrategyError: the strategy does not fit the tree.
     """
-    ones = tree.payoffs.with_payoffs(jnp.ones_like(tree.terminal_payoffs), zero_sum=False)
+    require_tree(tree).check_strategy(strategy)
+    return _counterfactual_reach(tree, strategy)
+
+
+@jax.jit
+def _counterfactual_reach(tree: GameTree, strategy: Strategy) -> tuple[Array, ...]:
     weights = _all_weights(tree, strategy)
     reach = []
     for p, treeplex in enumerate(tree.treeplexes):
-        reach.append(treeplex.fold(ones.product(p, weights), _expected_rule, treeplex.uniform)[0])
+        reach.append(treeplex.fold(_reach(tree, p, weights), _expected_rule, treeplex.uniform)[0])
     return tuple(reach)
 
 
@@ -254,12 +276,13 @@ class CCEGap(NamedTuple):
     """How far the joint empirical play of a run is from a coarse correlated equilibrium.
 
     Attributes:
-      gains: `[P]`, what each player would gain by committing to its best fixed strategy beforehand.
-      total: their sum.
+      gap: the largest gain, or 0 where no player gains: the joint play is a coarse correlated equilibrium up to it.
+      gains: `[P]`, what each player would gain by committing to its best fixed strategy beforehand. Unlike the gains
+        of `nash_conv` one may be negative: to follow the joint play can be better than any fixed strategy.
     """
 
+    gap: Array
     gains: Array
-    total: Array
 
 
 def cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
@@ -267,7 +290,7 @@ def cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
 
     The joint play is: draw an iteration with the averaging weights of the variant, let everyone play its strategy of
     that iteration. It is what CFR's regret bound speaks of in any game: with uniform weights (`vanilla`) and
-    simultaneous updates every gain is that player's regret divided by t. A gain may be negative.
+    simultaneous updates every gain is that player's regret divided by t.
 
     Args:
       tree: the game.
@@ -276,7 +299,8 @@ def cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
     Raises:
       SolverError: the run did not track it, or has not begun.
     """
-    if state.joint is None:
+    require_tree(tree)
+    if not isinstance(state, SolverState) or state.joint is None:
         raise SolverError("cce_gap needs a run that kept track: solve(..., track_cce=True) from the first iteration")
     if is_concrete(state.t) and int(state.t) == 0:
         raise SolverError("cce_gap needs at least one iteration")
@@ -292,4 +316,4 @@ def _cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
         best.append(treeplex.fold((values.value - values.compensation) / total, _best_rule, treeplex.uniform)[1])
     payoffs = (state.joint.payoffs.value - state.joint.payoffs.compensation) / total
     difference = jnp.stack(best) - payoffs
-    return CCEGap(difference, difference.sum())
+    return CCEGap(jnp.maximum(difference.max(), 0), difference)

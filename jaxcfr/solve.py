@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +20,7 @@ from jaxcfr.regret import average as averages
 from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.traversal.full_tree import counterfactual_regrets
-from jaxcfr.tree.game_tree import GameTree, Strategy
+from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
 from jaxcfr.tree.treeplex import Treeplex
 
 Updates = Literal["alternating", "simultaneous"]
@@ -70,6 +71,9 @@ class SolverState(NamedTuple):
     players: tuple[PlayerState, ...]
     joint: JointState | None
 
+    def __repr__(self) -> str:
+        return f"SolverState(t={self.t}, {len(self.players)} players, {type(self.players[0].regrets).__name__})"
+
 
 def solve(
     tree: GameTree,
@@ -94,17 +98,20 @@ def solve(
       tree: the game.
       variant: the regret variant; None means `dcfr_plus()`.
       iterations: how many more; 0 gives the initial state, whose average strategy is uniform.
-      state: a state to go on from (of the same tree and variant); it stays usable. None starts anew.
+      state: a state to go on from; it stays usable. It must be of the same tree, and of a variant that stores the
+        same things (the rules of the one given here apply from now on). None starts anew.
       updates: "alternating" (default: player 0 updates and changes its strategy, then player 1 against the new
         player 0, ...) or "simultaneous".
-      callback: called with the state every `every` iterations and at the end; returning True stops the run. Only
-        outside of `jit`.
+      callback: called with the state every `every` iterations and at the end; returns None, or whether to stop (a
+        bool of Python, numpy or JAX). Only outside of `jit`.
       every: iterations between calls and checks; default 100.
       target_exploitability: stop once the exploitability of the average strategy, in units of payoff, is at most
         this; checked every `every` iterations. Two-player constant-sum games only.
       track_cce: also keep what `cce_gap` needs (one more payoff product per player and iteration if alternating).
       differentiable: a loop of static length with rematerialisation, for reverse-mode gradients with respect to
-        payoffs or hyperparameters; memory grows as the square root of `iterations`, which must not be traced.
+        payoffs or hyperparameters; memory grows as the square root of `iterations`, which must not be traced. What
+        is differentiated is piecewise smooth: where a regret is exactly zero (symmetric games, integer payoffs) it
+        has a kink or a jump, and the gradient is that of one side.
 
     Raises:
       OptionError: an argument makes no sense.
@@ -235,6 +242,14 @@ def _run_static(
     return state
 
 
+def _wants_to_stop(answer: Any) -> bool:
+    if answer is None:
+        return False
+    if np.shape(answer) != () or np.asarray(answer).dtype != np.bool_:
+        raise OptionError(f"the callback has to return None or whether to stop (a bool), not {answer!r}")
+    return bool(answer)
+
+
 def _run_watched(
     tree: GameTree,
     variant: RegretVariant,
@@ -258,22 +273,28 @@ def _run_watched(
         chunk = min(every, left)
         state = _run(tree, variant, state, chunk, updates)
         left -= chunk
-        stop = callback is not None and callback(state)
-        if stop is True:
+        if callback is not None and _wants_to_stop(callback(state)):
             break
         if target is not None and float(exploitability(tree, average_strategy(tree, state))) <= target:
             break
     return state
 
 
-@jax.jit
 def average_strategy(tree: GameTree, state: SolverState) -> Strategy:
     """The average strategy of a run, the one that approaches equilibrium: per player `[L_p]`.
 
     Each iterate is weighted by the player's own reach and by the variant's weight of the iteration. Information sets
     that the player never reached come out uniform.
+
+    Raises:
+      SolverError: the state is of another tree.
     """
     _require_state(tree, state)
+    return _average_strategy(tree, state)
+
+
+@jax.jit
+def _average_strategy(tree: GameTree, state: SolverState) -> Strategy:
     return tuple(
         treeplex.over_tables(normalise, player.average.value - player.average.compensation, treeplex.uniform)
         for treeplex, player in zip(tree.treeplexes, state.players, strict=True)
@@ -284,6 +305,9 @@ def current_strategy(tree: GameTree, state: SolverState) -> Strategy:
     """The strategy of the next iteration, per player `[L_p]`.
 
     This is the last iterate: in general it does not approach an equilibrium. Use `average_strategy` for a solution.
+
+    Raises:
+      SolverError: the state is of another tree.
     """
     _require_state(tree, state)
     return tuple(player.strategy for player in state.players)
@@ -320,7 +344,7 @@ def state_from_profile(
     variant = dcfr_plus() if variant is None else variant
     if not isinstance(iterations, int) or iterations < 1:
         raise OptionError(f"iterations has to be an integer of at least 1, not {iterations!r}")
-    tree.check_strategy(strategy)
+    require_tree(tree).check_strategy(strategy)
     state = initial_state(dataclasses.replace(tree, histories=None), variant, track_cce=False)
     reach = counterfactual_reach(tree, strategy)
     scale = jnp.ptp(tree.terminal_payoffs, axis=0) * math.sqrt(iterations)
@@ -355,25 +379,45 @@ def _sum_weights(
 
 
 def _check_arguments(tree: Any, variant: Any, iterations: Any, updates: Any, every: Any) -> None:
-    if not isinstance(tree, GameTree):
-        hint = ": pass its .tree" if hasattr(tree, "tree") else "; jaxcfr.lower(game).tree makes one"
-        raise OptionError(f"solve needs a GameTree, not {type(tree).__name__}{hint}")
+    require_tree(tree)
     if not isinstance(variant, RegretVariant):
         hint = f"; call it: {variant.__name__}()" if callable(variant) and hasattr(variant, "__name__") else ""
         raise OptionError(f"variant has to be a regret variant such as jaxcfr.dcfr_plus(), not {variant!r}{hint}")
+    if jax.tree_util.all_leaves([variant]):
+        raise OptionError(
+            f"{type(variant).__name__} is no pytree: decorate it with @jax.tree_util.register_dataclass and "
+            "@dataclasses.dataclass(frozen=True)"
+        )
+    for leaf in jax.tree.leaves(variant):
+        if jnp.ndim(leaf) != 0:
+            raise OptionError(
+                f"a hyperparameter of {type(variant).__name__} has shape {jnp.shape(leaf)}: it has to be one number; "
+                "for a sweep, jax.vmap over it"
+            )
     if updates not in ("alternating", "simultaneous"):
         raise OptionError(f'updates has to be "alternating" or "simultaneous", not {updates!r}')
     if every is not None and (not isinstance(every, int) or isinstance(every, bool) or every < 1):
         raise OptionError(f"every has to be a positive integer, not {every!r}")
-    if isinstance(iterations, bool) or not jnp.issubdtype(jnp.asarray(iterations).dtype, jnp.integer):
-        raise OptionError(f"iterations has to be an integer, not {iterations!r}")
-    if jnp.ndim(iterations) != 0 or (is_concrete(iterations) and not 0 <= int(iterations) < 2**31):
-        raise OptionError(f"iterations has to be one number from 0 to 2**31 - 1, not {iterations!r}")
+    if isinstance(iterations, jax.core.Tracer):
+        if iterations.ndim != 0 or not jnp.issubdtype(iterations.dtype, jnp.integer):
+            raise OptionError(f"iterations has to be one integer, not {iterations.aval}")
+        return
+    try:
+        number = -1 if isinstance(iterations, bool) else operator.index(iterations)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**31:
+        raise OptionError(f"iterations has to be an integer from 0 to 2**31 - 1, not {iterations!r}")
 
 
 def _require_state(tree: GameTree, state: Any) -> None:
+    require_tree(tree)
     if not isinstance(state, SolverState):
         raise SolverError(f"expected the SolverState that solve returns, not {type(state).__name__}")
+    if not jnp.issubdtype(jnp.result_type(state.t), jnp.integer):
+        raise SolverError(f"the state's t has to be an integer, not {state.t!r}")
+    if not all(isinstance(player, PlayerState) for player in state.players):
+        raise SolverError("the state's players have to be PlayerStates, as solve returns them")
     shapes = [player.strategy.shape for player in state.players]
     expected = [treeplex.uniform.shape for treeplex in tree.treeplexes]
     if shapes != expected:
@@ -390,13 +434,15 @@ def _check_state(tree: GameTree, variant: RegretVariant, state: Any, track_cce: 
                 f"{type(variant).__name__} stores {type(expected).__name__}: start anew, or warm-start with "
                 "state_from_profile"
             )
-        if player.strategy.dtype != treeplex.dtype:
-            raise SolverError(f"the state holds {player.strategy.dtype}, but the tree {treeplex.dtype}")
+        if {leaf.dtype for leaf in jax.tree.leaves((player, state.weight))} != {treeplex.dtype}:
+            raise SolverError(f"the state holds other dtypes than the tree, which is {treeplex.dtype}")
     if track_cce and state.joint is None:
         raise SolverError("track_cce=True has to be given from the first iteration on")
 
 
 def _check_horizon(variant: RegretVariant, state: SolverState, iterations: Any) -> None:
+    if is_concrete(state.t, iterations) and int(np.max(state.t)) + int(iterations) >= 2**31:
+        raise OptionError(f"t is a 32-bit integer: a run at t = {np.max(state.t)} cannot go on for {iterations} more")
     total = variant.total
     if total is None or not is_concrete(total, state.t, iterations):
         return

@@ -72,7 +72,7 @@ def test_exploitability_is_refused_where_it_is_not_defined(kuhn, kuhn3):
 
 def test_three_player_runs_approach_a_coarse_correlated_equilibrium(kuhn3):
     gaps = [
-        float(jaxcfr.cce_gap(kuhn3, jaxcfr.solve(kuhn3, jaxcfr.cfr_plus(), n, track_cce=True)).total)
+        float(jaxcfr.cce_gap(kuhn3, jaxcfr.solve(kuhn3, jaxcfr.cfr_plus(), n, track_cce=True)).gap)
         for n in (10, 100, 1000)
     ]
     assert gaps[2] < gaps[1] / 4 < gaps[0] / 8
@@ -112,6 +112,25 @@ def test_counterfactual_reach_of_uniform_kuhn(kuhn):
     first, second = jaxcfr.counterfactual_reach(kuhn, jaxcfr.uniform_strategy(kuhn))
     np.testing.assert_allclose(np.unique(np.round(np.asarray(first), 12)), np.round([1 / 6, 1 / 3], 12))
     np.testing.assert_allclose(np.unique(np.round(np.asarray(second), 12)), np.round([1 / 6], 12))
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "kuhn_poker(players=3)"])
+def test_a_constant_in_the_payoffs_only_moves_them(name):
+    """Payoffs are stored relative to the middle of their range; what is reported is as they are."""
+    tree = jaxcfr.lower(jaxcfr.load_game(name), general_sum=True).tree
+    offset = jnp.array([7.0, -3.0, 100.0])[: tree.num_players]
+    moved = tree.with_payoffs(tree.terminal_payoffs + offset)
+    uniform = jaxcfr.uniform_strategy(tree)
+    expected = jaxcfr.expected_payoffs(tree, uniform)
+    np.testing.assert_allclose(jaxcfr.expected_payoffs(moved, uniform), expected + offset, rtol=1e-12)
+    np.testing.assert_allclose(jaxcfr.nash_conv(moved, uniform), jaxcfr.nash_conv(tree, uniform), rtol=1e-12)
+    reach = jaxcfr.counterfactual_reach(tree, uniform)
+    before = jaxcfr.counterfactual_values(tree, uniform)
+    after = jaxcfr.counterfactual_values(moved, uniform)
+    for p in range(tree.num_players):
+        np.testing.assert_allclose(after[p].actions, before[p].actions + offset[p] * reach[p], atol=1e-12)
+        best = jaxcfr.counterfactual_best_response(moved, uniform, p)
+        np.testing.assert_allclose(best.value, jaxcfr.best_response_values(tree, uniform)[p] + offset[p], rtol=1e-12)
 
 
 def test_regret_matching_on_plain_arrays():

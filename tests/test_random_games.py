@@ -119,8 +119,8 @@ def everything(tree: GameTree, strategy: Strategy, updates: Any = "alternating")
         "response value": jnp.stack([r.value for r in responses]),
         "reach": analytics.counterfactual_reach(tree, strategy),
         "average": average_strategy(tree, state),
-        "expected": analytics._evaluate(tree, strategy)[0],
-        "best": analytics._evaluate(tree, strategy)[1],
+        "expected": analytics._evaluate(tree, strategy)[0] + tree.payoffs.offset,
+        "best": analytics._evaluate(tree, strategy)[1] + tree.payoffs.offset,
     }
 
 
@@ -347,6 +347,7 @@ def test_gap_to_a_coarse_correlated_equilibrium(kind: str, name: str, updates: A
                 best = _best_against_mixture(small, played, weights, player)
             expected[player] += (best - weights @ got[:, player]) / count
     np.testing.assert_allclose(gap.gains, expected, atol=1e-10)
+    np.testing.assert_allclose(gap.gap, max(expected.max(), 0), atol=1e-10)
     if name == "vanilla" and updates == "simultaneous":
         # The player's regret is at most the sum of the positive regrets of its information sets (Zinkevich et al.).
         for player in range(players):
@@ -459,7 +460,7 @@ def essentials(tree: GameTree, strategy: Strategy) -> dict[str, Any]:
     return {
         "regrets": tuple(player.regrets.regret for player in state.players),
         "average": average_strategy(tree, state),
-        "best": analytics._evaluate(tree, strategy)[1],
+        "best": analytics._evaluate(tree, strategy)[1] + tree.payoffs.offset,
     }
 
 

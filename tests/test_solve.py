@@ -79,6 +79,16 @@ class OwnReach(jaxcfr.Game):
         return self.path
 
 
+class Hedge(jaxcfr.RegretVariant):
+    """Exponential weights: a variant of a user's own, whose map from regrets to strategy is not regret matching."""
+
+    def strategy(self, state, uniform, t):
+        return jax.nn.softmax(jnp.where(uniform > 0, state.regret, -jnp.inf), axis=0)
+
+    def update(self, state, r, t):
+        return state._replace(regret=state.regret + r)
+
+
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: type(v).__name__)
 @pytest.mark.parametrize("updates", ["alternating", "simultaneous"])
 def test_two_halves_equal_the_whole_to_the_bit(kuhn32, variant, updates):
@@ -313,6 +323,22 @@ def test_the_callback_sees_the_run_and_can_stop_it(kuhn):
     assert seen == [40, 80, 100]
 
 
+@pytest.mark.parametrize("yes", [np.bool_(True), jnp.array(True), True])
+def test_any_kind_of_true_stops(kuhn, yes):
+    assert int(jaxcfr.solve(kuhn, iterations=100, callback=lambda state: yes, every=10).t) == 10
+
+
+def test_a_callback_that_returns_something_else_is_told(kuhn):
+    with pytest.raises(errors.OptionError, match="callback"):
+        jaxcfr.solve(kuhn, iterations=100, callback=lambda state: 0.1, every=10)
+
+
+def test_the_iteration_counter_does_not_overflow(kuhn):
+    state = jaxcfr.solve(kuhn, iterations=1)._replace(t=jnp.int32(2**31 - 5))
+    with pytest.raises(errors.OptionError, match="32-bit"):
+        jaxcfr.solve(kuhn, iterations=10, state=state)
+
+
 def test_the_run_stops_at_the_target(kuhn):
     state = jaxcfr.solve(kuhn, jaxcfr.pcfr_plus(), 100_000, target_exploitability=1e-4, every=10)
     assert int(state.t) < 1000
@@ -344,16 +370,6 @@ def test_a_warm_start_weights_its_past_as_iterations(kuhn):
         np.testing.assert_allclose(total, weights * (55 / 10), rtol=1e-12)
 
 
-class Hedge(jaxcfr.RegretVariant):
-    """Exponential weights: a variant of a user's own, whose map from regrets to strategy is not regret matching."""
-
-    def strategy(self, state, uniform, t):
-        return jax.nn.softmax(jnp.where(uniform > 0, state.regret, -jnp.inf), axis=0)
-
-    def update(self, state, r, t):
-        return state._replace(regret=state.regret + r)
-
-
 def test_a_variant_of_ones_own(kuhn):
     hedge = jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(Hedge))()
     state = jaxcfr.solve(kuhn, hedge, 3000)
@@ -368,6 +384,11 @@ def test_a_variant_of_ones_own(kuhn):
         ({"iterations": -1}, "from 0"),
         ({"iterations": 2.5}, "integer"),
         ({"iterations": True}, "integer"),
+        ({"iterations": "10"}, "integer"),
+        ({"iterations": None}, "integer"),
+        ({"iterations": 10**30}, "integer"),
+        ({"variant": jaxcfr.dcfr(gamma=np.ones(3))}, "vmap"),
+        ({"variant": Hedge()}, "register_dataclass"),
         ({"iterations": 2**31}, "2\\*\\*31"),
         ({"updates": "sideways"}, "alternating"),
         ({"every": 0, "callback": print}, "positive"),
@@ -381,6 +402,27 @@ def test_wrong_arguments_are_named(kuhn, arguments, message):
         jaxcfr.solve(kuhn, **arguments)
 
 
+def test_a_lowered_game_in_the_place_of_its_tree(kuhn):
+    lowered = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"))
+    uniform = jaxcfr.uniform_strategy(kuhn)
+    state = jaxcfr.solve(kuhn, iterations=1)
+    for call in (
+        lambda: jaxcfr.nash_conv(lowered, uniform),
+        lambda: jaxcfr.exploitability(lowered, uniform),
+        lambda: jaxcfr.expected_payoffs(lowered, uniform),
+        lambda: jaxcfr.best_response(lowered, uniform, 0),
+        lambda: jaxcfr.solve_lp(lowered),
+        lambda: jaxcfr.uniform_strategy(lowered),
+        lambda: jaxcfr.average_strategy(lowered, state),
+        lambda: jaxcfr.current_strategy(lowered, state),
+        lambda: jaxcfr.state_from_profile(lowered, uniform),
+    ):
+        with pytest.raises(errors.OptionError, match=r"pass its \.tree"):
+            call()
+    with pytest.raises(errors.OptionError, match="vmap"):
+        jaxcfr.solve(jaxcfr.stack([kuhn, kuhn]), iterations=1)
+
+
 def test_wrong_objects_are_named(kuhn, kuhn32):
     lowered = jaxcfr.lower(jaxcfr.load_game("matching_pennies"))
     with pytest.raises(errors.OptionError, match=r"pass its \.tree"):
@@ -392,7 +434,7 @@ def test_wrong_objects_are_named(kuhn, kuhn32):
         jaxcfr.average_strategy(lowered.tree, state)
     with pytest.raises(errors.SolverError, match="PredictedRegrets"):
         jaxcfr.solve(kuhn, jaxcfr.pcfr_plus(), 2, state)
-    with pytest.raises(errors.SolverError, match="float64"):
+    with pytest.raises(errors.SolverError, match="float32"):
         jaxcfr.solve(kuhn32, jaxcfr.cfr_plus(), 2, state)
     with pytest.raises(errors.SolverError, match="track_cce"):
         jaxcfr.solve(kuhn, jaxcfr.cfr_plus(), 2, state, track_cce=True)
@@ -406,6 +448,10 @@ def test_wrong_objects_are_named(kuhn, kuhn32):
     "make",
     [
         lambda: jaxcfr.dcfr(gamma=-1.0),
+        lambda: jaxcfr.dcfr(gamma=float("inf")),
+        lambda: jaxcfr.dcfr(gamma=1e300),
+        lambda: jaxcfr.dcfr(alpha=10**400),
+        lambda: jaxcfr.hs_dcfr(float("inf"), 100),
         lambda: jaxcfr.dcfr(alpha=float("nan")),
         lambda: jaxcfr.dcfr(alpha="1.5"),
         lambda: jaxcfr.dcfr(alpha=None),

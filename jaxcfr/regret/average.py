@@ -83,11 +83,12 @@ def scaled(total: Total, factor: Array) -> Total:
 
 
 def table_scale(value: Array, factor: Array) -> Array:
-    """What each entry of a table of sums, `[A, n]`, is scaled by: `factor`, or 1 where a set would vanish.
+    """What each entry of a table of sums, `[A, n]`, is scaled by: `factor`, or less where a set would vanish.
 
     An information set that was not reached for long would underflow to nothing and come out uniform; its last
-    meaningful strategy is worth more. Whatever is added later outweighs what was kept.
+    meaningful strategy is worth more. It is scaled to a number so small that whatever is added later outweighs it.
     """
     floor = np.finfo(value.dtype).tiny * 2.0**24
-    vanishes = value.max(0, keepdims=True) * factor < floor
-    return jnp.broadcast_to(jnp.where(vanishes, 1, factor), value.shape)
+    largest = value.max(0, keepdims=True)
+    kept = jnp.minimum(1, floor / jnp.where(largest > 0, largest, 1))
+    return jnp.broadcast_to(jnp.maximum(factor, kept), value.shape).astype(value.dtype)

@@ -123,6 +123,19 @@ def polynomial(scale: float, power: float) -> Polynomial:
     return Polynomial(_number("scale", scale), _number("power", power))
 
 
+LARGEST_GAMMA = 1e4
+"""Exponents of the average up to this are accepted; far below it all weight is on the last few iterates already."""
+
+
+def exponent(name: str, value: Hyperparameter, low: float = 0.0) -> Hyperparameter:
+    """`hyperparameter` for exponents of the average, which lie between `low` and `LARGEST_GAMMA`."""
+    value = hyperparameter(name, value)
+    if not isinstance(value, SCHEDULES):
+        message = f"{name} has to lie between {low:g} and {LARGEST_GAMMA:,.0f}"
+        _require(value, lambda n: (n >= low) & (n <= LARGEST_GAMMA), message)
+    return value
+
+
 def hyperparameter(name: str, value: Hyperparameter, low: float = -float("inf")) -> Hyperparameter:
     """Checks a hyperparameter of a variant and brings it into the form of a pytree.
 
@@ -134,7 +147,8 @@ def hyperparameter(name: str, value: Hyperparameter, low: float = -float("inf"))
     if callable(value):
         return Bare(value)
     number = _number(name, value)
-    _require(number, lambda n: n >= low, f"{name} has to be a number of at least {low:g}")
+    bound = "" if low == -float("inf") else f" of at least {low:g}"
+    _require(number, lambda n: n >= low, f"{name} has to be a number{bound}")
     return number
 
 
@@ -152,7 +166,10 @@ def _number(name: str, value: Any) -> Any:
     if isinstance(value, bool | str) or value is None:
         raise OptionError(f"{name} has to be a number or a schedule, not {value!r}")
     if isinstance(value, int | float):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError as error:
+            raise OptionError(f"{name} is too large") from error
     try:
         dtype = jnp.asarray(value).dtype
     except (TypeError, ValueError) as error:

@@ -25,8 +25,9 @@ import jax.numpy as jnp
 from jax import Array
 from jax.nn import relu
 
+from jaxcfr.errors import OptionError
 from jaxcfr.regret.matching import match
-from jaxcfr.regret.schedules import Horizon, Hyperparameter, at, horizon, hyperparameter
+from jaxcfr.regret.schedules import Horizon, Hyperparameter, at, exponent, horizon, hyperparameter
 
 
 def discount(t: Array, exponent: Any, offset: Any = 1.0) -> Array:
@@ -54,18 +55,39 @@ class PredictedRegrets(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class RegretVariant:
-    """Base class: vanilla's matching, and no end to the run."""
+    """Base class of regret variants, and what one of your own defines.
+
+    A variant is a frozen dataclass, registered as a pytree, whose fields are its hyperparameters:
+
+        @jax.tree_util.register_dataclass
+        @dataclasses.dataclass(frozen=True)
+        class Floored(jaxcfr.RegretVariant):
+            floor: float = 0.0
+
+            def update(self, state, r, t):
+                return state._replace(regret=jnp.maximum(state.regret + r, self.floor))
+
+    Only `update` has to be defined. Arrays are tables `[A, ...]` with the actions of an information set along the
+    first axis; entries that are no legal action hold zeros.
+    """
 
     def init(self, zeros: Array) -> Any:
+        """What is stored before the first iteration: by default `Regrets(regret=zeros)`, a named tuple."""
         return Regrets(zeros)
 
     def update(self, state: Any, r: Array, t: Array) -> Any:
-        raise NotImplementedError
+        """What is stored after iteration t (a float scalar, from 1), given its counterfactual regrets r."""
+        raise OptionError(f"{type(self).__name__} has to define update(state, r, t)")
 
     def strategy(self, state: Any, uniform: Array, t: Array) -> Array:
+        """The strategy of iteration t + 1 from what is stored after t: by default regret matching.
+
+        `uniform` is the uniform strategy; it is positive exactly at legal actions.
+        """
         return match(state.regret, uniform)
 
     def gamma_at(self, t: Array) -> Any:
+        """The average's exponent: iterate t counts (t / (t - 1))^gamma times as much as the one before."""
         return 0.0
 
     @property
@@ -195,9 +217,9 @@ def dcfr(alpha: Hyperparameter = 1.5, beta: Hyperparameter = 0.0, gamma: Hyperpa
     Brown & Sandholm 2019. Each hyperparameter may be a schedule of t.
 
     Raises:
-      OptionError: a hyperparameter is no number and no schedule, or gamma is negative.
+      OptionError: a hyperparameter is no number and no schedule, or gamma lies outside of 0 to 10,000.
     """
-    return DCFR(hyperparameter("alpha", alpha), hyperparameter("beta", beta), hyperparameter("gamma", gamma, 0.0))
+    return DCFR(hyperparameter("alpha", alpha), hyperparameter("beta", beta), exponent("gamma", gamma))
 
 
 def dcfr_plus(alpha: Hyperparameter = 1.5, gamma: Hyperparameter = 4.0, offset: Hyperparameter = 1.0) -> DCFRPlus:
@@ -209,18 +231,16 @@ def dcfr_plus(alpha: Hyperparameter = 1.5, gamma: Hyperparameter = 4.0, offset: 
     Raises:
       OptionError: a hyperparameter is no number and no schedule, or gamma or offset is negative.
     """
-    return DCFRPlus(
-        hyperparameter("alpha", alpha), hyperparameter("gamma", gamma, 0.0), hyperparameter("offset", offset, 0.0)
-    )
+    return DCFRPlus(hyperparameter("alpha", alpha), exponent("gamma", gamma), hyperparameter("offset", offset, 0.0))
 
 
 def pcfr_plus(gamma: Hyperparameter = 2.0) -> PCFRPlus:
     """Predictive CFR+: `[R + r]+`, played is `[R + m]+` with m = the last r; t^gamma. Farina et al. 2021.
 
     Raises:
-      OptionError: gamma is no number and no schedule, or negative.
+      OptionError: gamma is no number and no schedule, or lies outside of 0 to 10,000.
     """
-    return PCFRPlus(hyperparameter("gamma", gamma, 0.0))
+    return PCFRPlus(exponent("gamma", gamma))
 
 
 def pdcfr_plus(alpha: Hyperparameter = 2.3, gamma: Hyperparameter = 5.0) -> PDCFRPlus:
@@ -229,18 +249,18 @@ def pdcfr_plus(alpha: Hyperparameter = 2.3, gamma: Hyperparameter = 5.0) -> PDCF
     Xu et al. 2024.
 
     Raises:
-      OptionError: a hyperparameter is no number and no schedule, or gamma is negative.
+      OptionError: a hyperparameter is no number and no schedule, or gamma lies outside of 0 to 10,000.
     """
-    return PDCFRPlus(hyperparameter("alpha", alpha), hyperparameter("gamma", gamma, 0.0))
+    return PDCFRPlus(hyperparameter("alpha", alpha), exponent("gamma", gamma))
 
 
 def sapcfr_plus(gamma: Hyperparameter = 2.0) -> PCFRPlus:
     """Simple asymmetric predictive CFR+: `pcfr_plus` played from `[R + m/3]+`. Meng et al. 2026.
 
     Raises:
-      OptionError: gamma is no number and no schedule, or negative.
+      OptionError: gamma is no number and no schedule, or lies outside of 0 to 10,000.
     """
-    return PCFRPlus(hyperparameter("gamma", gamma, 0.0), 1 / 3)
+    return PCFRPlus(exponent("gamma", gamma), 1 / 3)
 
 
 def hs_dcfr(gamma_init: float, total: float) -> DCFR:
@@ -268,7 +288,7 @@ def hs_pcfr_plus(gamma_init: float, total: float) -> PCFRPlus:
 
 def _hs_gamma(gamma_init: float, total: float) -> Horizon:
     # gamma_init - 5 is the last exponent of the average.
-    return Horizon(hyperparameter("gamma_init", gamma_init, 5.0), -5.0, hyperparameter("total", total, 1.0))
+    return Horizon(exponent("gamma_init", gamma_init, 5.0), -5.0, hyperparameter("total", total, 1.0))
 
 
 VARIANTS = {

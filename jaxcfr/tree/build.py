@@ -84,7 +84,7 @@ def build_tree(
         tuple(treeplex.size for treeplex in treeplexes),
         facts.chance_reach[leaves],
         nodes.payoffs,
-        zero_sum,
+        constant_sum,
         dtype,
         block_density,
     )
@@ -96,6 +96,7 @@ def build_tree(
         num_terminals=len(leaves),
         depth=facts.depth,
         constant_sum=constant_sum,
+        zero_sum=zero_sum,
     )
     on_device: GameTree = jax.device_put(tree)
     return on_device
@@ -108,12 +109,12 @@ def _histories(nodes: NodeTable, facts: NodeFacts, flat: list[np.ndarray], leave
         player=as_numpy(nodes.player, np.int8),
         infoset=as_numpy(nodes.infoset, np.int32),
         parent=as_numpy(nodes.parent, np.int32),
-        first_child=as_numpy(facts.first_child, np.int32),
-        num_children=as_numpy(facts.num_children, np.int32),
+        first_child=as_numpy(facts.first_child, np.int32, copy=False),
+        num_children=as_numpy(facts.num_children, np.int32, copy=False),
         chance=as_numpy(nodes.chance, dtype),
         chance_reach=as_numpy(facts.chance_reach, dtype),
-        sequence=tuple(as_numpy(sequence, np.int32) for sequence in flat),
-        terminal=as_numpy(terminal, np.int32),
+        sequence=tuple(as_numpy(sequence, np.int32, copy=False) for sequence in flat),
+        terminal=as_numpy(terminal, np.int32, copy=False),
         level_offsets=tuple(facts.level_offsets.tolist()),
     )
 
@@ -123,9 +124,11 @@ def _payoff_sums(nodes: NodeTable) -> tuple[bool, bool]:
     if nodes.num_players != 2:
         return False, False
     total = nodes.payoffs.sum(1)
-    tolerance = 8 * np.finfo(np.float64).eps * np.abs(nodes.payoffs).max(initial=0.0)
-    constant = bool(np.all(np.abs(total - total[0]) <= tolerance))
-    return constant, constant and bool(np.abs(total[0]) <= tolerance)
+    # Each leaf is judged by its own size: a small payoff beside large ones is no rounding error of theirs.
+    tolerance = 4 * np.finfo(np.float64).eps * np.abs(nodes.payoffs).max(1)
+    zero = bool(np.all(np.abs(total) <= tolerance))
+    finest = int(np.argmin(tolerance))  # the leaf whose sum is known best
+    return zero or bool(np.all(np.abs(total - total[finest]) <= tolerance + tolerance[finest])), zero
 
 
 def _check_range(payoffs: np.ndarray, dtype: Any) -> None:

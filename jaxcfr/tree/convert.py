@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from jaxcfr.errors import StrategyError
-from jaxcfr.tree.game_tree import GameTree, Strategy
+from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
 
 
 def strategy_from_rows(tree: GameTree, rows: Sequence[Sequence[Any]]) -> Strategy:
@@ -49,4 +49,4 @@ def strategy_from_rows(tree: GameTree, rows: Sequence[Sequence[Any]]) -> Strateg
 
 def uniform_strategy(tree: GameTree) -> Strategy:
     """Every action equally likely at every information set."""
-    return tuple(treeplex.uniform for treeplex in tree.treeplexes)
+    return tuple(treeplex.uniform for treeplex in require_tree(tree).treeplexes)

@@ -65,6 +65,7 @@ class GameTree:
       histories: the N histories, or None where the tree was built without them.
       num_histories, num_terminals, depth: counts (static).
       constant_sum: two players whose payoffs have the same sum at every leaf (static).
+      zero_sum: that sum is zero (static).
     """
 
     treeplexes: tuple[Treeplex, ...]
@@ -74,6 +75,7 @@ class GameTree:
     num_terminals: int = dataclasses.field(metadata={"static": True})
     depth: int = dataclasses.field(metadata={"static": True})
     constant_sum: bool = dataclasses.field(metadata={"static": True})
+    zero_sum: bool = dataclasses.field(metadata={"static": True})
 
     def __repr__(self) -> str:
         return (
@@ -103,11 +105,6 @@ class GameTree:
     def terminal_payoffs(self) -> Array:
         """`[Z, P]` payoffs of the leaves in breadth-first order."""
         return self.payoffs.leaves.payoffs
-
-    @property
-    def zero_sum(self) -> bool:
-        """Two players whose payoffs sum to zero at every leaf (static)."""
-        return self.payoffs.zero_sum
 
     @property
     def nbytes(self) -> int:
@@ -143,9 +140,11 @@ class GameTree:
     def _keeps_the_sum(self, payoffs: Any, xp: Any) -> Any:
         """Whether payoffs `[Z, 2]` are zero-sum, or constant-sum, as this tree's; `xp` is numpy or jax.numpy."""
         total = payoffs.sum(1)
-        target = 0 if self.zero_sum else total[0]
-        tolerance = 16 * np.finfo(self.dtype).eps * xp.abs(payoffs).max()
-        return xp.all(xp.abs(total - target) <= tolerance)
+        tolerance = 16 * np.finfo(self.dtype).eps * xp.abs(payoffs).max(1)
+        if self.zero_sum:
+            return xp.all(xp.abs(total) <= tolerance)
+        finest = xp.argmin(tolerance)
+        return xp.all(xp.abs(total - total[finest]) <= tolerance + tolerance[finest])
 
     def check_strategy(self, strategy: Strategy) -> None:
         """Raises `StrategyError` unless `strategy` has one array of the right shape and dtype per player.
@@ -153,6 +152,19 @@ class GameTree:
         Concrete strategies are also checked to be distributions at every information set.
         """
         check_strategy(self, strategy)
+
+
+def require_tree(tree: Any) -> GameTree:
+    """The tree itself; raises `OptionError` for anything else, with what to pass instead."""
+    if isinstance(tree, GameTree):
+        if any(treeplex.uniform.ndim != 1 for treeplex in tree.treeplexes):
+            raise OptionError("these are several trees, stacked: jax.vmap over them")
+        return tree
+    if hasattr(tree, "tree"):
+        hint = ": pass its .tree"
+    else:
+        hint = "; jaxcfr.lower(game).tree makes one" if hasattr(tree, "is_terminal") or isinstance(tree, str) else ""
+    raise OptionError(f"a GameTree is needed here, not {type(tree).__name__}{hint}")
 
 
 def check_strategy(tree: GameTree, strategy: Any) -> None:

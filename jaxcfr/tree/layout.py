@@ -24,10 +24,15 @@ MAX_STAGES = 64
 """Runs of levels are merged, at the price of padding, until there are at most about this many."""
 
 
+MAX_WIDTHS = 12
+"""At most this many widths, so that ragged games compile in time too."""
+
+
 def quantise(sizes: np.ndarray, overhead: int) -> np.ndarray:
     """Rounds sizes up to a few widths, minimising padding plus `overhead` entries per width.
 
-    Exact dynamic programme over the distinct sizes. Zeros stay zero.
+    Exact dynamic programme over the distinct sizes; the price is raised until there are at most `MAX_WIDTHS`. Zeros
+    stay zero.
 
     Args:
       sizes: `[n]` non-negative integers.
@@ -36,6 +41,14 @@ def quantise(sizes: np.ndarray, overhead: int) -> np.ndarray:
     Returns:
       `[n]` the width of each.
     """
+    while True:
+        width = _cheapest_widths(sizes, overhead)
+        if np.count_nonzero(np.bincount(width)[1:]) <= MAX_WIDTHS:
+            return width
+        overhead = 2 * overhead + 1
+
+
+def _cheapest_widths(sizes: np.ndarray, overhead: int) -> np.ndarray:
     distinct, inverse = distinct_inverse(sizes, int(sizes.max(initial=0)) + 1)
     counts = np.bincount(inverse, minlength=len(distinct))
     start = int(len(distinct) > 0 and distinct[0] == 0)

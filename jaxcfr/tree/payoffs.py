@@ -2,6 +2,10 @@
 
     g_p[s] = sum over leaves z with seq_p(z) = s of  chance(z) * u_p(z) * prod_{q != p} x_q[seq_q(z)]
 
+Payoffs are stored relative to the middle of each player's range. A constant
+changes no regret, but a large one would drown the differences in rounding;
+and constant-sum games become zero-sum, whose payoffs are stored once.
+
 For two players this is a product with a sparse matrix. Its entries fall into
 independent blocks (the connected components of the bipartite graph between
 the players' sequences). Dense blocks are stored whole and multiplied as a
@@ -46,8 +50,8 @@ class PayoffBlocks:
     Attributes:
       rows: `[R, C]` int32, flat sequences of player 0; padding points to the empty sequence.
       columns: `[K, C]` int32, flat sequences of player 1.
-      values: per player `[R, K, C]`, or `[C, R, K]` where blocks are large: chance reach times payoff; one array,
-        player 0's, if the game is zero-sum.
+      values: per player `[R, K, C]`, or `[C, R, K]` where blocks are large: chance reach times centred payoff; one
+        array, player 0's, if the payoffs are mirrored.
     """
 
     rows: Array
@@ -81,7 +85,7 @@ class PayoffEntries:
     """E entries in the order of one player's sequences.
 
     Attributes:
-      values: `[E]`, chance reach times payoff.
+      values: `[E]`, chance reach times centred payoff.
       others: for each other player in order, `[E]` int32, its flat sequence.
       order: `[E]` int32, where each entry lies in the common order of entries.
       total: sums the entries to the player's F sequences that occur.
@@ -129,20 +133,22 @@ class PayoffTable:
       entries: per player, the entries outside of blocks, or an empty tuple if there are none.
       place: per player `[L_p + 1]` int32, where the value of every sequence lies in the concatenated products;
         sequences without leaves point past the end, to a zero.
+      offset: `[P]`, the middle of the range of each player's payoffs, which is left out of what is stored.
       leaves: the terminal histories.
-      zero_sum: the blocks hold player 0's payoffs only (static).
+      mirrored: two players whose payoffs sum to a constant, so that player 0's stand for both (static).
       num_entries: number of distinct combinations of sequences at leaves (static).
     """
 
     blocks: tuple[PayoffBlocks, ...]
     entries: tuple[PayoffEntries, ...]
     place: tuple[Array, ...]
+    offset: Array
     leaves: Leaves
-    zero_sum: bool = dataclasses.field(metadata={"static": True})
+    mirrored: bool = dataclasses.field(metadata={"static": True})
     num_entries: int = dataclasses.field(metadata={"static": True})
 
     def product(self, player: int, weights: tuple[Array, ...]) -> Array:
-        """Direct counterfactual values of `player`'s sequences, `[L_p + 1]`.
+        """Direct counterfactual values of `player`'s sequences, `[L_p + 1]`, for payoffs relative to `offset[p]`.
 
         Args:
           player: p.
@@ -154,23 +160,26 @@ class PayoffTable:
         zero = jnp.zeros(1, self.leaves.payoffs.dtype)
         return jnp.concatenate([*parts, zero])[self.place[player]]
 
-    def with_payoffs(self, payoffs: Array, zero_sum: bool | None = None) -> PayoffTable:
+    def with_payoffs(self, payoffs: Array, mirrored: bool | None = None, centre: bool = True) -> PayoffTable:
         """The same operator with other payoffs, `[Z, P]`; pure and differentiable.
 
         Args:
           payoffs: in the order of the leaves.
-          zero_sum: whether they are; None means as before.
+          mirrored: whether they sum to a constant; None means as before.
+          centre: store them relative to the middle of their range.
         """
-        if zero_sum is not None and zero_sum != self.zero_sum:
+        if mirrored is not None and mirrored != self.mirrored:
             resized = tuple(
-                dataclasses.replace(block, values=(block.values[0],) * (1 if zero_sum else 2)) for block in self.blocks
+                dataclasses.replace(block, values=(block.values[0],) * (1 if mirrored else 2)) for block in self.blocks
             )
-            return dataclasses.replace(self, blocks=resized, zero_sum=zero_sum).with_payoffs(payoffs)
+            return dataclasses.replace(self, blocks=resized, mirrored=mirrored).with_payoffs(payoffs, None, centre)
         leaves = dataclasses.replace(self.leaves, payoffs=payoffs)
         num_players = payoffs.shape[1]
-        # In a zero-sum table one array serves both players; this form treats them alike under differentiation.
+        offset = _middle(payoffs, leaves.chance) if centre else jnp.zeros_like(payoffs, shape=num_players)
+        centred = payoffs - offset
+        # In a mirrored table one array serves both players; this form treats them alike under differentiation.
         per_player = (
-            [(payoffs[:, 0] - payoffs[:, 1]) / 2] if self.zero_sum else [payoffs[:, p] for p in range(num_players)]
+            [(centred[:, 0] - centred[:, 1]) / 2] if self.mirrored else [centred[:, p] for p in range(num_players)]
         )
         sums = [_scatter_add(self.num_entries, leaves.entry, leaves.chance * payoff) for payoff in per_player]
         blocks: list[PayoffBlocks] = []
@@ -179,11 +188,21 @@ class PayoffTable:
             for old, new in zip(block.values, sums, strict=True):
                 values.append(_scatter_set(old.size, slot, new[entry]).reshape(old.shape))
             blocks.append(dataclasses.replace(block, values=tuple(values)))
-        signs = (1.0, -1.0) if self.zero_sum else (1.0,) * num_players
+        signs = (1.0, -1.0) if self.mirrored else (1.0,) * num_players
         entries = tuple(
             dataclasses.replace(e, values=signs[p] * sums[p % len(sums)][e.order]) for p, e in enumerate(self.entries)
         )
-        return dataclasses.replace(self, blocks=tuple(blocks), entries=entries, leaves=leaves)
+        return dataclasses.replace(self, blocks=tuple(blocks), entries=entries, offset=offset, leaves=leaves)
+
+
+def _middle(payoffs: Any, chance: Any) -> Any:
+    """The middle of the range of each player's payoffs, `[P]`, over the leaves that chance can reach."""
+    xp: Any = np if isinstance(payoffs, np.ndarray) else jnp
+    reached = (chance > 0)[:, None]
+    low = xp.min(xp.where(reached, payoffs, xp.inf), axis=0)
+    high = xp.max(xp.where(reached, payoffs, -xp.inf), axis=0)
+    middle = xp.where(high >= low, low / 2 + high / 2, 0).astype(payoffs.dtype)
+    return middle if xp is np else jax.lax.stop_gradient(middle)
 
 
 def _scatter_add(size: int, index: Array, values: Array) -> Array:
@@ -209,7 +228,7 @@ def build_payoffs(
     empty: tuple[int, ...],
     chance: np.ndarray,
     payoffs: np.ndarray,
-    zero_sum: bool,
+    mirrored: bool,
     dtype: Any,
     block_density: float = BLOCK_DENSITY,
 ) -> PayoffTable:
@@ -220,7 +239,7 @@ def build_payoffs(
       empty: per player, L, the flat index of the empty sequence.
       chance: `[Z]` float64 chance reach.
       payoffs: `[Z, P]` float64.
-      zero_sum: two players whose payoffs sum to zero at every leaf.
+      mirrored: two players whose payoffs have the same sum at every leaf.
       dtype: of the float arrays.
       block_density: see `BLOCK_DENSITY`; 0 stores everything in blocks, more than 1 nothing.
 
@@ -250,7 +269,7 @@ def build_payoffs(
             PayoffBlocks(
                 as_numpy(rows, np.int32),
                 as_numpy(columns, np.int32),
-                tuple(as_numpy(np.zeros(shape), dtype) for _ in range(1 if zero_sum else 2)),
+                tuple(as_numpy(np.zeros(shape), dtype) for _ in range(1 if mirrored else 2)),
             )
         )
         block_slot.append((as_numpy(members, np.int32), as_numpy(slot_, np.int32)))
@@ -280,15 +299,16 @@ def build_payoffs(
     leaves = Leaves(
         payoffs=as_numpy(payoffs, dtype),
         chance=as_numpy(chance, dtype),
-        entry=as_numpy(entry.reshape(-1), np.int32),
+        entry=as_numpy(entry.reshape(-1), np.int32, copy=False),
         block_slot=tuple(block_slot),
     )
     table = PayoffTable(
         blocks=tuple(blocks),
         entries=tuple(entries),
         place=tuple(as_numpy(p, np.int32) for p in place),
+        offset=as_numpy(np.zeros(num_players), dtype),
         leaves=leaves,
-        zero_sum=zero_sum,
+        mirrored=mirrored,
         num_entries=count,
     )
     return table.with_payoffs(leaves.payoffs)

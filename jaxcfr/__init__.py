@@ -3,7 +3,7 @@
 rules of a game --lower--> LoweredGame: GameTree + keys --solve--> SolverState --> strategy --> analytics, Profile
 """
 
-from jaxcfr import errors
+from jaxcfr import errors, interop
 from jaxcfr.analytics import (
     best_response,
     best_response_values,
@@ -76,6 +76,7 @@ __all__ = [
     "hs_cfr_plus",
     "hs_dcfr",
     "hs_pcfr_plus",
+    "interop",
     "linear",
     "linear_cfr",
     "list_games",

@@ -117,7 +117,7 @@ def test_order_of_actions() -> None:
 
 def test_number_of_actions() -> None:
     root = chance([0.5, 0.5], choice(0, "I", "ab", EVEN, EVEN), choice(0, "I", "abc", EVEN, EVEN, EVEN))
-    with pytest.raises(GameError, match="legal actions of player 0 at information set 'I'"):
+    with pytest.raises(GameError, match="information set 'I' of player 0 has the legal actions"):
         lower(game(root))
 
 
@@ -129,9 +129,9 @@ def test_number_of_actions() -> None:
         ([Fraction(1, 2), Fraction(499999, 1000000)], "sum to 999999/1000000"),
         ([1.5, -0.5], "negative"),
         ([Fraction(3, 2), Fraction(-1, 2)], "negative"),
-        ([math.nan, 0.5], "NaN"),
-        ([math.inf, 0.5], "sum to inf"),
-        (["a", "b"], "not all numbers"),
+        ([math.nan, 0.5], "nan, not finite"),
+        ([math.inf, 0.5], "inf, not finite"),
+        (["a", "b"], "not a number"),
     ],
 )
 def test_chance_probabilities(probabilities: list[Any], words: str) -> None:
@@ -150,40 +150,74 @@ def test_float_probabilities_may_be_rounded() -> None:
 def test_payoffs_that_are_no_finite_numbers(payoff: Any) -> None:
     with pytest.raises(GameError) as error:
         lower(game(choice(0, "I", ["left", "right"], EVEN, leaf(0, payoff))))
-    assert_says(error, "payoff", "right", "not a finite number")
+    assert_says(error, "payoff of player 1", "right", "not ")
 
 
 def test_number_of_payoffs() -> None:
     with pytest.raises(GameError) as error:
         lower(game(choice(0, "I", ["left", "right"], EVEN, leaf(1, 2, 3))))
-    assert_says(error, "3 payoffs", "right", "2 players")
+    assert_says(error, "(1, 2, 3)", "right", "2 players")
 
 
 def test_actions_and_keys_that_make_no_sense() -> None:
     for root, words in (
-        (choice(0, "I", []), "no legal action"),
-        (choice(0, "I", "aa", EVEN, EVEN), "an action twice"),
+        (choice(0, "I", []), "legal_actions() is empty"),
+        (choice(0, "I", "aa", EVEN, EVEN), "'a' more than once"),
         (choice(0, "I", [["a"], ["b"]], EVEN, EVEN), "hashable"),
-        (choice(0, ["I"], "ab", EVEN, EVEN), "not hashable"),
-        (choice(2, "I", "ab", EVEN, EVEN), "player_to_act() is 2"),
-        (choice(-1, "I", "ab", EVEN, EVEN), "player_to_act() is -1"),
+        (choice(0, ["I"], "ab", EVEN, EVEN), "unhashable"),
+        (choice(2, "I", "ab", EVEN, EVEN), "player_to_act() returned 2"),
+        (choice(-1, "I", "ab", EVEN, EVEN), "player_to_act() returned -1"),
     ):
         with pytest.raises(GameError) as error:
             lower(game(root))
         assert_says(error, words)
-    for number in (0, -1, 1.5, "two"):
+    for number in (0, -1, 1.5, "two", True):
         with pytest.raises(GameError, match="num_players"):
             lower(game(EVEN, number))
+
+
+class Bush:
+    """Ten actions everywhere, without end."""
+
+    num_players = 1
+    made: list[int] = []  # noqa: RUF012
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def is_terminal(self) -> bool:
+        return False
+
+    def is_chance(self) -> bool:
+        return False
+
+    def player_to_act(self) -> int:
+        return 0
+
+    def legal_actions(self) -> range:
+        return range(10)
+
+    def step(self, action: int) -> Bush:
+        Bush.made.append(action)
+        return Bush(10 * self.number + action + 1)
+
+    def infoset_key(self, player: int) -> int:
+        return self.number
 
 
 def test_max_nodes() -> None:
     with pytest.raises(GameTooLargeError) as error:
         lower(load_game("leduc_poker"), max_nodes=1000)
-    assert_says(error, "max_nodes = 1,000", "met", "MB")
+    assert_says(error, "max_nodes = 1,000", "about 9,460 histories", "800 bytes a history", "7.57 MB")
+    Bush.made.clear()
+    with pytest.raises(GameTooLargeError) as error:
+        lower(Bush(0), max_nodes=1000)
+    assert_says(error, "max_nodes = 1,000", "met", "800 bytes a history", "kB")
+    assert len(Bush.made) < 200  # the level that is too large is never made
     assert lower(load_game("kuhn_poker"), max_nodes=58).tree.num_histories == 58
     with pytest.raises(GameTooLargeError):
         lower(load_game("kuhn_poker"), max_nodes=57)
-    for value in (0, -5, 1e6, "many"):
+    for value in (0, -5, 1e6, "many", True):
         with pytest.raises(OptionError, match="max_nodes"):
             lower(load_game("kuhn_poker"), max_nodes=value)  # type: ignore[arg-type]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from jaxcfr.errors import ChanceNotEnumerableError, GameError
+from jaxcfr.games import checks
 
 if TYPE_CHECKING:
     from jaxcfr.games.array_game import ArrayGame
@@ -53,7 +54,7 @@ class Game(Protocol):
     def chance_outcomes(self) -> Sequence[tuple[Action, Probability]] | None:
         """Every outcome of chance with its probability, or None where it can only be sampled.
 
-        Probabilities are floats, or exact `fractions.Fraction`s; they sum to 1.
+        Outcomes are hashable and distinct. Probabilities are floats, or exact `fractions.Fraction`s; they sum to 1.
         """
         ...
 
@@ -64,8 +65,9 @@ class Game(Protocol):
             raise ChanceNotEnumerableError(
                 f"{game_name(self)}: chance_outcomes() is None, so the game has to define sample_chance(rng) itself"
             )
-        probabilities = np.array([float(p) for _, p in outcomes])
-        return outcomes[int(rng.choice(len(outcomes), p=probabilities / probabilities.sum()))][0]
+        actions, given = checks.chance(outcomes)
+        probabilities = np.array([float(p) for p in given])
+        return actions[int(rng.choice(len(actions), p=probabilities / probabilities.sum()))]
 
     def legal_actions(self) -> Sequence[Action]:
         """The legal actions of a decision history: hashable, distinct, never empty.
@@ -127,14 +129,20 @@ def format_path(path: Sequence[Any]) -> str:
     return " > ".join(str(action) for action in path) if path else "(the root)"
 
 
-def require_enumerable_chance(game: Any, path: Sequence[Any], what: str) -> Sequence[tuple[Action, Probability]]:
+def require_enumerable_chance(game: Any, path: Sequence[Any], what: str) -> tuple[tuple[Action, Any], ...]:
     """The chance outcomes at `game`; raises `ChanceNotEnumerableError` naming `what` needs them."""
-    outcomes: Sequence[tuple[Action, Probability]] | None = game.chance_outcomes()
+    outcomes = game.chance_outcomes()
     if outcomes is None:
-        raise ChanceNotEnumerableError(
-            f"{game_name(game)}: chance can only be sampled at {format_path(path)} (chance_outcomes() is None), but "
-            f"{what} needs every outcome with its probability"
-        )
-    if len(outcomes) == 0:
-        raise GameError(f"{game_name(game)}: chance has no outcome at {format_path(path)}")
-    return outcomes
+        raise not_enumerable(game_name(game), format_path(path), what)
+    try:
+        return tuple(zip(*checks.chance(outcomes), strict=True))
+    except checks.BrokenRuleError as error:
+        raise GameError(f"{game_name(game)}: at {format_path(path)}: {error}") from error.__cause__
+
+
+def not_enumerable(name: str, path: str, what: str) -> ChanceNotEnumerableError:
+    """The error of a game of this name where chance can only be sampled at a path, but `what` needs every outcome."""
+    return ChanceNotEnumerableError(
+        f"{name}: chance can only be sampled at {path} (chance_outcomes() is None), but {what} needs every outcome "
+        "with its probability"
+    )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxcfr.errors import GameError, OptionError, RecallError
+from jaxcfr.games import checks
 from jaxcfr.games.base import Game, action_label, format_path, game_name
 
 _REQUIRED = (
@@ -25,7 +23,6 @@ _REQUIRED = (
 )
 _SAMPLES = 3
 _SHOWN_ACTIONS = 20
-_PROBABILITY_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -111,11 +108,11 @@ def validate_game(
     """Walk a game and check every rule of the `Game` protocol.
 
     Checked are: the methods and `num_players`; that each history is exactly one of terminal, chance and decision;
-    players, actions and outcomes of chance (sequences of distinct hashable values, never empty); probabilities
-    (finite, not negative, summing to 1: exactly for fractions, within 1e-9 for floats); payoffs (one finite number
-    per player); that all histories of an information set have the same actions in the same order, with the same
-    labels; that `step` returns a new history and changes none; that players recall all they knew and did; and that
-    plays end.
+    players, actions and outcomes of chance (distinct hashable values in an order, never empty); probabilities (finite,
+    not negative, summing to 1: exactly for fractions, within 1e-9 for floats, within its rounding for float32);
+    payoffs (one finite number per player); that all histories of an information set have the same actions in the same
+    order, with the same labels; that `step` returns a new history and changes none; that players recall all they knew
+    and did; and that plays end.
 
     Where chance can only be sampled (`chance_outcomes()` is None), a few outcomes are sampled and walked, and the
     report is not `complete`.
@@ -138,6 +135,7 @@ def validate_game(
     for option, value in (("max_histories", max_histories), ("max_depth", max_depth)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise OptionError(f"validate_game: {option}={value!r} is not allowed; it is an integer, 1 or more")
+    checks.require_instance(game, "validate_game")
     return _Walk(game, max_histories, max_depth, require_recall, seed).run()
 
 
@@ -158,6 +156,7 @@ class _Walk:
         self.sequences: list[dict[tuple[Any, Any, int], int]] = []
         self.steps: list[list[tuple[Any, Any, int]]] = []
         self.recall = True
+        self.num_players = 0
 
     def error(self, path: _Path | None, problem: str) -> GameError:
         """A broken rule at `path`."""
@@ -167,6 +166,8 @@ class _Walk:
         """`function(*arguments)`, with whatever it raises turned into a `GameError` that names the path."""
         try:
             return function(*arguments)
+        except checks.BrokenRuleError as error:
+            raise self.error(path, str(error)) from error.__cause__
         except Exception as error:
             raise self.error(path, f"{what} raised {type(error).__name__}: {error}") from error
 
@@ -174,7 +175,7 @@ class _Walk:
         """Walk and report."""
         root = self.root
         self.check_methods(root, None)
-        n = root.num_players
+        n = self.num_players = checks.num_players(root.num_players)
         self.infosets = [{} for _ in range(n)]
         self.sequences = [{} for _ in range(n)]
         self.steps = [[(None, None, -1)] for _ in range(n)]
@@ -256,96 +257,53 @@ class _Walk:
                 if not callable(found):
                     raise self.error(path, f"{method} of {cls.__name__} is not a method but {found!r}")
             self.known_types.add(cls)
-        n = getattr(state, "num_players", None)
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise self.error(path, f"num_players is {n!r}, not a positive integer")
-        if n != self.root.num_players:
-            raise self.error(path, f"num_players is {n}, but {self.root.num_players} at the root")
+        n = self.call(path, "num_players", lambda: checks.num_players(getattr(state, "num_players", None)))
+        if path is not None and n != self.num_players:
+            raise self.error(path, f"num_players is {n}, but {self.num_players} at the root")
 
     def observe(self, state: Any, path: _Path | None) -> _Facts:
         """Everything a history says about itself, checked."""
-        kinds = []
-        for method in ("is_terminal", "is_chance"):
-            value = self.call(path, f"{method}()", getattr(state, method))
-            if not isinstance(value, (bool, np.bool_)):
-                raise self.error(path, f"{method}() returned {value!r} instead of True or False")
-            kinds.append(bool(value))
-        terminal, chance = kinds
+        terminal, chance = (
+            self.read(path, f"{method}()", getattr(state, method), checks.flag)
+            for method in ("is_terminal", "is_chance")
+        )
         if terminal and chance:
             raise self.error(path, "the history is terminal and chance at once")
+        n = self.num_players
         if terminal:
-            return _Facts("terminal", payoffs=self.payoffs(state, path))
+            payoffs = self.read(path, "terminal_returns()", state.terminal_returns, lambda _, v: checks.payoffs(v, n))
+            return _Facts("terminal", payoffs=tuple(payoffs))
         if chance:
             return _Facts("chance", chance=self.chance(state, path))
-        player = self.call(path, "player_to_act()", state.player_to_act)
-        n = self.root.num_players
-        if isinstance(player, bool) or not isinstance(player, (int, np.integer)) or not 0 <= player < n:
-            raise self.error(
-                path,
-                f"player_to_act() returned {player!r}, not a player from 0 to {n - 1} "
-                f"(and the history is neither terminal nor chance)",
-            )
-        player = int(player)
-        actions = self.distinct(path, "legal_actions()", self.call(path, "legal_actions()", state.legal_actions))
+        player = self.read(path, "player_to_act()", state.player_to_act, lambda _, value: checks.player(value, n))
+        actions = self.read(path, "legal_actions()", state.legal_actions, checks.moves)
         key = self.call(path, f"infoset_key({player})", state.infoset_key, player)
         self.check_hash(path, f"infoset_key({player})", key)
         labels = tuple(self.label(state, path, action) for action in actions)
         return _Facts("decision", player, key, actions, labels)
 
+    def read(self, path: _Path | None, what: str, method: Callable[[], Any], check: Callable[[str, Any], Any]) -> Any:
+        """What a method returns, read by a function of `checks`; where it is an iterator, that may raise as well."""
+        return self.call(path, what, lambda: check(what, method()))
+
     def check_hash(self, path: _Path | None, what: str, value: Any) -> None:
         """Whether a value can be hashed, and equals itself."""
-        try:
-            hash(value)
-        except TypeError as error:
-            raise self.error(path, f"{what} has the unhashable value {value!r}") from error
-        if value != value:
-            raise self.error(path, f"{what} has the value {value!r}, which does not equal itself")
-
-    def distinct(self, path: _Path | None, what: str, values: Any) -> tuple[Any, ...]:
-        """The values of a sequence, which have to be hashable, distinct and at least one."""
-        if not isinstance(values, (Sequence, np.ndarray)):
-            raise self.error(path, f"{what} returned {values!r}, not a sequence with an order")
-        checked = tuple(values)
-        if not checked:
-            raise self.error(path, f"{what} is empty")
-        for value in checked:
-            self.check_hash(path, what, value)
-        if len(set(checked)) < len(checked):
-            twice = next(value for value in checked if checked.count(value) > 1)
-            raise self.error(path, f"{what} has {twice!r} more than once: {list(checked)!r}")
-        return checked
+        self.call(path, what, checks.hashable, what, value)
 
     def chance(self, state: Any, path: _Path | None) -> tuple[tuple[Any, Any], ...] | None:
         """The outcomes of chance and their probabilities, or None where they can only be sampled."""
         method = getattr(state, "chance_outcomes", None)
         if method is None or getattr(type(state), "chance_outcomes", None) is Game.chance_outcomes:
             raise self.error(path, f"the history is chance, but {type(state).__name__} has no method chance_outcomes")
-        outcomes = self.call(path, "chance_outcomes()", method)
-        if outcomes is None:
-            return None
-        if not isinstance(outcomes, (Sequence, np.ndarray)):
-            raise self.error(path, f"chance_outcomes() returned {outcomes!r}, not a sequence")
-        pairs = []
-        for pair in outcomes:
-            if not isinstance(pair, (Sequence, np.ndarray)) or isinstance(pair, str) or len(pair) != 2:
-                raise self.error(path, f"chance_outcomes() has {pair!r}, not a pair (outcome, probability)")
-            pairs.append((pair[0], pair[1]))
-        self.distinct(path, "chance_outcomes()", [outcome for outcome, _ in pairs])
-        exact = True
-        for outcome, probability in pairs:
-            value = self.number(path, f"the probability of outcome {outcome!r}", probability)
-            if value < 0:
-                raise self.error(path, f"outcome {outcome!r} has the negative probability {probability!s}")
-            exact = exact and isinstance(probability, (Fraction, int))
-        if exact:
-            total: Any = sum((Fraction(probability) for _, probability in pairs), Fraction(0))
-            wrong = total != 1
-        else:
-            total = math.fsum(float(probability) for _, probability in pairs)
-            wrong = abs(total - 1.0) > _PROBABILITY_TOLERANCE
-        if wrong:
-            raise self.error(path, f"the probabilities of chance sum to {total!s}, not to 1")
-        return tuple(pairs)
+
+        def check(what: str, returned: Any) -> tuple[tuple[Any, Any], ...] | None:
+            if returned is None:
+                return None
+            outcomes, given = checks.chance(returned)
+            return tuple(zip(outcomes, checks.probabilities(outcomes, given), strict=True))
+
+        found: tuple[tuple[Any, Any], ...] | None = self.read(path, "chance_outcomes()", method, check)
+        return found
 
     def sample(self, state: Any, path: _Path | None) -> list[Any]:
         """A few distinct outcomes where chance can only be sampled."""
@@ -359,34 +317,6 @@ class _Walk:
             drawn.append(outcome)
         return list(dict.fromkeys(drawn))
 
-    def number(self, path: _Path | None, what: str, value: Any) -> float:
-        """A finite real number."""
-        if isinstance(value, (bool, np.bool_, str, bytes)) or (
-            isinstance(value, numbers.Number) and not isinstance(value, numbers.Real)
-        ):
-            raise self.error(path, f"{what} is {value!r}, not a number")
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise self.error(path, f"{what} is {value!r}, not a number") from error
-        if not math.isfinite(number):
-            raise self.error(path, f"{what} is {number}, not finite")
-        return number
-
-    def payoffs(self, state: Any, path: _Path | None) -> tuple[float, ...]:
-        """The payoffs of a terminal history."""
-        returned = self.call(path, "terminal_returns()", state.terminal_returns)
-        try:
-            payoffs = tuple(returned)
-        except TypeError as error:
-            raise self.error(
-                path, f"terminal_returns() returned {returned!r}, not a sequence with one payoff per player"
-            ) from error
-        n = self.root.num_players
-        if isinstance(returned, (str, dict, set, frozenset)) or len(payoffs) != n:
-            raise self.error(path, f"terminal_returns() returned {returned!r}, not one payoff for each of {n} players")
-        return tuple(self.number(path, f"the payoff of player {p}", payoff) for p, payoff in enumerate(payoffs))
-
     def label(self, state: Any, path: _Path | None, action: Any) -> str:
         """The label of an action."""
         label: str = self.call(path, f"action_label({action!r})", action_label, state, action)
@@ -394,7 +324,7 @@ class _Walk:
 
     def check_others(self, state: Any, path: _Path | None, actor: int) -> None:
         """The keys of those who do not act: hashable, or a `GameError` where the game cannot tell."""
-        for player in range(self.root.num_players):
+        for player in range(self.num_players):
             if player == actor:
                 continue
             try:

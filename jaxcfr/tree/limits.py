@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from jaxcfr.errors import GameTooLargeError
+from jaxcfr.games.checks import PROBABILITY_TOLERANCE
 
-MAX_NODES = 20_000_000
+__all__ = ["BYTES_PER_HISTORY", "MAX_NODES", "PROBABILITY_TOLERANCE", "WALK_BYTES_PER_HISTORY", "too_large", "too_many"]
+
+MAX_NODES = 10_000_000
 """Default of `lower(max_nodes=...)`."""
 
 BYTES_PER_HISTORY = 100
-"""A rough price of a history while lowering and solving in float32, for messages."""
+"""A rough price of a history while an array game is lowered and solved in float32, for messages."""
 
-PROBABILITY_TOLERANCE = 1e-9
-"""How far float chance probabilities may sum from 1; exact fractions have to sum to exactly 1."""
+WALK_BYTES_PER_HISTORY = 800
+"""The same where plain rules are walked: a history is a Python object until its children are made."""
 
 
-def too_large(name: str, max_nodes: int, met: int, waiting: int) -> GameTooLargeError:
+def too_large(
+    name: str, max_nodes: int, met: int, waiting: int, bytes_each: int = BYTES_PER_HISTORY
+) -> GameTooLargeError:
     """The error of a game with more than `max_nodes` histories.
 
     Args:
@@ -22,9 +27,24 @@ def too_large(name: str, max_nodes: int, met: int, waiting: int) -> GameTooLarge
       max_nodes: the limit.
       met: histories found so far.
       waiting: those among them that are still to be expanded.
+      bytes_each: what lowering takes for a history.
     """
     return GameTooLargeError(
         f"{name} has more than max_nodes = {max_nodes:,} histories ({met:,} met, {waiting:,} of them still to be "
-        f"expanded); at about {BYTES_PER_HISTORY} bytes a history these alone take "
-        f"{met * BYTES_PER_HISTORY / 1e6:,.1f} MB: raise max_nodes, or take a smaller game"
+        f"expanded); lowering takes about {bytes_each} bytes a history, {_size(met * bytes_each)} for these alone: "
+        "raise max_nodes, or take a smaller game"
     )
+
+
+def too_many(name: str, max_nodes: int, estimate: float, bytes_each: int = BYTES_PER_HISTORY) -> GameTooLargeError:
+    """The error of a game that is known to have about `estimate` histories, more than `max_nodes`."""
+    shown = f"{float(f'{estimate:.3g}'):,.0f}" if estimate < 1e12 else f"{estimate:.3g}"
+    return GameTooLargeError(
+        f"{name} has about {shown} histories, more than max_nodes = {max_nodes:,}; lowering takes about {bytes_each} "
+        f"bytes a history, {_size(estimate * bytes_each)} in all: raise max_nodes, or take a smaller game"
+    )
+
+
+def _size(count: float) -> str:
+    unit = "GB" if count >= 1e9 else "MB" if count >= 1e6 else "kB"
+    return f"{count / {'GB': 1e9, 'MB': 1e6, 'kB': 1e3}[unit]:,.3g} {unit}"

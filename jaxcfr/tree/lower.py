@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gc
-import math
+import operator
 from array import array
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from jaxcfr.errors import GameError, OptionError
+from jaxcfr.games import checks
 from jaxcfr.games.array_game import is_array_game
-from jaxcfr.games.base import action_label, format_path, game_name, require_enumerable_chance
+from jaxcfr.games.base import action_label, format_path, game_name, not_enumerable
 from jaxcfr.tree.build import build_tree, float_dtype
 from jaxcfr.tree.convert import strategy_from_rows
 from jaxcfr.tree.game_tree import GameTree, Strategy
-from jaxcfr.tree.limits import MAX_NODES, PROBABILITY_TOLERANCE, too_large
+from jaxcfr.tree.limits import BYTES_PER_HISTORY, MAX_NODES, WALK_BYTES_PER_HISTORY, too_large, too_many
 from jaxcfr.tree.lower_arrays import Lazy, lower_levels
 from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable
 
@@ -28,6 +29,12 @@ GARBAGE_EVERY = 100_000
 
 ARRAYS_FROM = 200_000
 """A plain game is lowered by its array game from this many histories on; below, compiling takes longer than walking."""
+
+
+CERTAIN = 2
+"""A game is refused unseen only if its estimated histories are this many times too many: estimates are rough."""
+
+_PLAIN_NUMBERS = frozenset({int, float, Fraction, np.float64})
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -104,26 +111,48 @@ def lower(
       OptionError: the dtype is not available or cannot hold the payoffs.
     """
     dtype = float_dtype(dtype)
-    arrays = _array_game(game)
+    max_nodes = _positive("max_nodes", max_nodes)
+    checks.require_instance(game, "lower")
+    arrays, estimate = _array_game(game)
+    if estimate is not None and estimate > CERTAIN * max_nodes:
+        price = WALK_BYTES_PER_HISTORY if arrays is None else BYTES_PER_HISTORY
+        raise too_many(game_name(game), max_nodes, estimate, price)
     if arrays is None and (not hasattr(game, "is_terminal") or not hasattr(game, "step")):
         hint = "; jaxcfr.load_game(name) makes one" if isinstance(game, str) else ""
         raise GameError(f"lower needs a game with the methods of jaxcfr.Game, not {type(game).__name__!r}{hint}")
-    if not isinstance(max_nodes, int) or max_nodes < 1:
-        raise OptionError(f"max_nodes has to be a positive integer, not {max_nodes!r}")
     if arrays is None:
         return _lower_plain(game, dtype, max_nodes, histories, general_sum)
     return _lower_arrays(arrays, dtype, max_nodes, histories, general_sum)
 
 
-def _array_game(game: Any) -> Any:
-    """The array game to lower instead of walking, or None. A fixed rule: the same game always takes the same way."""
-    if is_array_game(game):
-        return game
-    arrays = game.array_game() if hasattr(game, "array_game") else None
+def _positive(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise OptionError(f"{name} has to be a positive integer, not {value!r}")
+    return number
+
+
+def _array_game(game: Any) -> tuple[Any, float | None]:
+    """The array game to lower instead of walking, or None; and about how many histories there are, where it is known.
+
+    A fixed rule: the same game always takes the same way.
+    """
+    arrays = game
+    if not is_array_game(game):
+        try:
+            arrays = game.array_game() if hasattr(game, "array_game") else None
+        except Exception as error:
+            error.add_note(f"raised by array_game() of the game {game_name(game)} at {format_path(())}")
+            raise
     if arrays is None:
-        return None
+        return None, None
     estimate = arrays.estimated_histories() if hasattr(arrays, "estimated_histories") else None
-    return arrays if estimate is not None and estimate >= ARRAYS_FROM else None
+    if arrays is game or (estimate is not None and estimate >= ARRAYS_FROM):
+        return arrays, estimate
+    return None, estimate
 
 
 def _lower_plain(game: Any, dtype: Any, max_nodes: int, histories: bool, general_sum: bool) -> LoweredGame:
@@ -177,9 +206,11 @@ class _Walk:
     def __init__(self, root: Any, max_nodes: int) -> None:
         self.root = root
         self.max_nodes = max_nodes
-        self.num_players = root.num_players
-        if not isinstance(self.num_players, int) or self.num_players < 1:
-            raise GameError(f"{game_name(root)}: num_players has to be a positive integer, not {self.num_players!r}")
+        self.refused: GameError | None = None  # the last error of our own, which says where
+        try:
+            self.num_players = checks.num_players(getattr(root, "num_players", None))
+        except checks.BrokenRuleError as error:
+            raise GameError(f"{game_name(root)}: at {format_path(())}: {error}") from None
         players = range(self.num_players)
         self.total = 1  # histories met
         self.player = array("b")
@@ -192,6 +223,10 @@ class _Walk:
         self.labels: list[list[tuple[str, ...]]] = [[] for _ in players]
         # Per information set what `legal_actions` returned, or None where that can be changed.
         self._returned: list[list[Any]] = [[] for _ in players]
+        # And the types of its actions, because 1 == True.
+        self._types: list[list[list[type]]] = [[] for _ in players]
+        # These three of information sets with the very same actions, which thereby stay alive and keep their id.
+        self._menus: dict[int, tuple[tuple[Hashable, ...], list[type], Any]] = {}
 
     def table(self) -> NodeTable:
         player = np.array(self.player, np.int8)
@@ -215,7 +250,7 @@ class _Walk:
     def _parents(self) -> np.ndarray:
         """`[N]` int32, the parents of the children of all histories that were expanded."""
         rows = np.flatnonzero(np.array(self.player, np.int8) != TERMINAL).astype(np.int32)
-        counts = np.array(self.num_children, np.int32)
+        counts = np.array(self.num_children[: len(rows)], np.int32)
         return np.concatenate([np.array([-1], np.int32), np.repeat(rows, counts)])
 
     def run(self) -> None:
@@ -225,111 +260,161 @@ class _Walk:
             # Histories by the hundred thousand that are no garbage would be looked through again and again.
             gc.set_threshold(max(thresholds[0], GARBAGE_EVERY), *thresholds[1:])
         try:
+            before = 1
             while level:
-                level = self._expand(level)
-        except GameError:
-            raise
+                # As this level grew, the next one may not fit: then it is counted before it is made.
+                if len(level) * len(level) > before * (self.max_nodes - self.total):
+                    self._count(level)
+                before, level = len(level), self._expand(level)
+        except checks.BrokenRuleError as error:
+            raise self._error(str(error)) from error.__cause__
         except Exception as error:
-            # The rules themselves failed: keep their own error, and say where it happened. A history's `player` is
-            # added when all is done with it, so the length of the column is the row of the one at fault.
-            error.add_note(f"raised by the game {game_name(self.root)} at {self._path(len(self.player))}")
+            if error is not self.refused:
+                # The rules themselves failed: keep their own error, and say where it happened. A history's `player` is
+                # added when all is done with it, so the length of the column is the row of the one at fault.
+                error.add_note(f"raised by the game {game_name(self.root)} at {self._path(len(self.player))}")
             raise
         finally:
             gc.set_threshold(*thresholds)
+
+    def _error(self, problem: str, row: int | None = None) -> GameError:
+        """A broken rule at a row; by default at the one that is being looked at."""
+        path = self._path(len(self.player) if row is None else row)
+        self.refused = GameError(f"{game_name(self.root)}: at {path}: {problem}")
+        return self.refused
+
+    def _too_large(self, met: int, waiting: int) -> GameError:
+        self.refused = too_large(game_name(self.root), self.max_nodes, met, waiting, WALK_BYTES_PER_HISTORY)
+        return self.refused
+
+    def _count(self, level: list[Any]) -> None:
+        """Refuses a game whose next level is too large, without making it."""
+        total = self.total
+        for looked_at, node in enumerate(level, 1):
+            try:
+                if node.is_terminal():
+                    continue
+                moves = node.chance_outcomes() if node.is_chance() else node.legal_actions()
+                total += len(moves) if type(moves) in (tuple, list, range) else len(checks.ordered("", moves))
+            except Exception:
+                return  # whatever is wrong there, the walk finds it and knows the path
+            if total > self.max_nodes:
+                raise self._too_large(total, total - self.total + len(level) - looked_at)
 
     def _expand(self, level: list[Any]) -> list[Any]:
         """Visits the histories of one depth; returns those of the next."""
         below: list[Any] = []
         num_players = self.num_players
-        numbers, known_actions, returned = self.numbers, self.actions, self._returned
+        numbers, known_actions, returned, types = self.numbers, self.actions, self._returned, self._types
         payoffs_column, chance_column = self.payoffs, self.chance
         add_player, add_infoset, add_count = self.player.append, self.infoset.append, self.num_children.append
-        first_row, first_payoff = len(self.player), len(payoffs_column)
+        first_row, first_payoff, first_total = len(self.player), len(payoffs_column), self.total
+        plain = _PLAIN_NUMBERS
         for node in level:
-            if node.is_terminal():
+            flag = node.is_terminal()
+            if flag is not False and (flag is True or checks.flag("is_terminal()", flag)):
                 payoffs = node.terminal_returns()
-                before = len(payoffs_column)
-                try:
-                    payoffs_column.extend(payoffs)
-                except (TypeError, ValueError, OverflowError):
-                    del payoffs_column[before:]
-                    self._add_payoffs(payoffs)
-                if len(payoffs_column) - before != num_players:
-                    raise self._wrong_payoffs(payoffs)
+                kind = type(payoffs)
+                if (
+                    (kind is tuple or kind is list)
+                    and len(payoffs) == num_players
+                    and type(payoffs[0]) in plain
+                    and type(payoffs[-1]) in plain
+                ):
+                    try:
+                        payoffs_column.extend(payoffs)
+                    except (TypeError, ValueError, OverflowError):
+                        checks.payoffs(payoffs, num_players)  # says what is wrong
+                        raise
+                else:
+                    payoffs_column.extend(checks.payoffs(payoffs, num_players))
                 add_player(TERMINAL)
                 continue
-            if node.is_chance():
+            flag = node.is_chance()
+            if flag is not False and (flag is True or checks.flag("is_chance()", flag)):
                 outcomes = node.chance_outcomes()
-                if not outcomes:
-                    require_enumerable_chance(node, [self._path(len(self.player))], "lowering")
-                chance_column.extend(self._check_chance(outcomes))
-                count = len(outcomes)
-                below += [node.step(action) for action, _ in outcomes]
+                if outcomes is None:
+                    self.refused = not_enumerable(game_name(self.root), self._path(len(self.player)), "lowering")
+                    raise self.refused
+                moves, given = checks.chance(outcomes)
+                chance_column.extend(checks.probabilities(moves, given))
+                count = len(moves)
+                below += map(node.step, moves)
                 add_player(CHANCE)
             else:
                 player = node.player_to_act()
-                if not 0 <= player < num_players:
-                    raise GameError(
-                        f"{game_name(self.root)}: player_to_act() is {player!r} at {self._path(len(self.player))}, "
-                        f"but there are {num_players} players, counted from 0"
-                    )
+                if type(player) is not int or not 0 <= player < num_players:
+                    player = checks.player(player, num_players)
                 actions = node.legal_actions()
                 key = node.infoset_key(player)
                 known = known_actions[player]
                 try:
                     number = numbers[player].setdefault(key, len(known))
-                except TypeError as error:
-                    raise GameError(
-                        f"{game_name(self.root)}: infoset_key({player}) is not hashable at "
-                        f"{self._path(len(self.player))}: {key!r}"
-                    ) from error
+                except TypeError:
+                    checks.hashable(f"infoset_key({player})", key)
+                    raise
                 if number == len(known):
                     self._add_infoset(node, player, key, actions)
                 elif actions is not returned[player][number]:
-                    actions = tuple(actions)
-                    if actions != known[number]:
-                        raise GameError(
-                            f"{game_name(self.root)}: the legal actions of player {player} at information set {key!r} "
-                            f"are {list(actions)} at {self._path(len(self.player))}, but {list(known[number])} in "
-                            "another of its histories; they have to be the same, in the same order"
-                        )
-                count = len(known[number])
-                below += map(node.step, known[number])
+                    moves = actions if type(actions) is tuple else checks.ordered("legal_actions()", actions)
+                    if moves != known[number] or [*map(type, moves)] != types[player][number]:
+                        self._check_same(node, player, number, moves)
+                moves = known[number]
+                count = len(moves)
+                below += map(node.step, moves)
                 add_infoset(number)
                 add_player(player)
             add_count(count)
             self.total += count
             if self.total > self.max_nodes:
-                raise too_large(game_name(self.root), self.max_nodes, self.total, len(below))
+                raise self._too_large(self.total, len(below))
+        if len(below) < self.total - first_total:
+            self._find_stop(level, first_row)
         self._check_finite(first_row, first_payoff)
         return below
 
-    def _add_infoset(self, node: Any, player: int, key: Hashable, actions: Sequence[Hashable]) -> None:
+    def _add_infoset(self, node: Any, player: int, key: Hashable, actions: Any) -> None:
         """Makes the next information set of a player, met at `node` first."""
-        actions_ = tuple(actions)
-        self._check_actions(actions_, player, key, len(self.player))
-        self.actions[player].append(actions_)
-        self.labels[player].append(tuple(action_label(node, action) for action in actions_))
-        self._returned[player].append(actions if type(actions) in (tuple, range) else None)
+        if type(key) is not str:
+            checks.hashable(f"infoset_key({player})", key)
+        menu = self._menus.get(id(actions))
+        if menu is None:
+            moves = checks.moves("legal_actions()", actions)
+            kept = actions if type(actions) in (tuple, range) else None
+            menu = moves, [*map(type, moves)], kept
+            if kept is not None:
+                self._menus[id(kept)] = menu
+        moves, types, kept = menu
+        self.actions[player].append(moves)
+        self.labels[player].append(tuple([action_label(node, action) for action in moves]))
+        self._returned[player].append(kept)
+        self._types[player].append(types)
 
-    def _add_payoffs(self, payoffs: Sequence[Any]) -> None:
-        """Adds payoffs that an array does not take as they are: strings of digits; else `GameError`."""
-        if len(payoffs) != self.num_players:
-            raise self._wrong_payoffs(payoffs)
-        for payoff in payoffs:
-            try:
-                self.payoffs.append(float(payoff))
-            except (OverflowError, TypeError, ValueError):
-                raise self._no_number(payoff, len(self.player)) from None
+    def _check_same(self, node: Any, player: int, number: int, moves: tuple[Hashable, ...]) -> None:
+        """Compares the legal actions at `node` with those of its information set."""
+        known = self.actions[player][number]
+        if moves != known:
+            what, here, there = "legal actions", moves, known
+        else:  # 1 == True, but they look different
+            here, there = tuple(action_label(node, action) for action in moves), self.labels[player][number]
+            what = "action labels"
+        if here != there:
+            key = list(self.numbers[player])[number]
+            raise self._error(
+                f"information set {key!r} of player {player} has the {what} {list(here)!r} here, but {list(there)!r} "
+                "in another of its histories; they have to be the same, in the same order"
+            )
 
-    def _wrong_payoffs(self, payoffs: Sequence[Any]) -> GameError:
-        return GameError(
-            f"{game_name(self.root)}: terminal_returns() has {len(payoffs)} payoffs at {self._path(len(self.player))}, "
-            f"but there are {self.num_players} players"
-        )
-
-    def _no_number(self, payoff: Any, row: int) -> GameError:
-        return GameError(f"{game_name(self.root)}: payoff {payoff!r} at {self._path(row)} is not a finite number")
+    def _find_stop(self, level: list[Any], first_row: int) -> None:
+        """Finds the step that raised StopIteration, which `map` takes for its own end, and lets it raise again."""
+        rows = self.player[first_row:]
+        for row, node in enumerate(level):
+            if rows[row] != TERMINAL:
+                del self.player[first_row + row :]
+                moves = checks.chance(node.chance_outcomes())[0] if rows[row] == CHANCE else node.legal_actions()
+                for move in moves:
+                    node.step(move)
+                self.player.extend(rows[row:])
 
     def _check_finite(self, first_row: int, first_payoff: int) -> None:
         """Checks the payoffs of the histories of one depth, which begins at these rows of the columns."""
@@ -337,53 +422,13 @@ class _Walk:
             return
         payoffs = np.array(self.payoffs[first_payoff:], np.float64).reshape(-1, self.num_players)
         if not np.isfinite(payoffs).all():
-            leaf = int(np.flatnonzero(~np.isfinite(payoffs).all(1))[0])
+            leaf, player = map(int, np.argwhere(~np.isfinite(payoffs))[0])
             rows = np.flatnonzero(np.array(self.player[first_row:], np.int8) == TERMINAL)
-            payoff = payoffs[leaf][~np.isfinite(payoffs[leaf])][0]
-            raise self._no_number(float(payoff), first_row + int(rows[leaf]))
-
-    def _check_chance(self, outcomes: Sequence[tuple[Hashable, Any]]) -> list[float]:
-        """The probabilities, which have to be numbers that sum to 1."""
-        probabilities = [probability for _, probability in outcomes]
-        if all(type(p) is Fraction for p in probabilities):
-            # Sums of fractions are slow, and a game's have one denominator or a few.
-            common = math.lcm(*{p.denominator for p in probabilities})
-            numerators = [p.numerator * (common // p.denominator) for p in probabilities]
-            if sum(numerators) == common and min(numerators) >= 0:
-                return [numerator / common for numerator in numerators]
-        try:
-            total = sum(probabilities)
-        except TypeError as error:
-            raise GameError(
-                f"{game_name(self.root)}: the chance probabilities at {self._path(len(self.player))} are not all "
-                f"numbers: {probabilities}"
-            ) from error
-        exact = all(isinstance(p, (Fraction, int)) for p in probabilities)
-        where = len(self.player)
-        if not all(p >= 0 for p in probabilities):
-            raise GameError(f"{game_name(self.root)}: a chance probability is negative or NaN at {self._path(where)}")
-        if total != 1 if exact else not abs(total - 1) <= PROBABILITY_TOLERANCE:
-            raise GameError(
-                f"{game_name(self.root)}: the chance probabilities at {self._path(where)} sum to {total}, not to 1"
-            )
-        return [float(p) for p in probabilities]
-
-    def _check_actions(self, actions: tuple[Hashable, ...], player: int, key: Hashable, row: int) -> None:
-        try:
-            distinct = len(set(actions))
-        except TypeError as error:
-            raise GameError(
-                f"{game_name(self.root)}: the legal actions of player {player} at information set {key!r}, "
-                f"{self._path(row)}, are not all hashable: {list(actions)}"
-            ) from error
-        if not actions or distinct != len(actions):
-            what = "has no legal action" if not actions else f"has an action twice: {list(actions)}"
-            raise GameError(
-                f"{game_name(self.root)}: player {player} {what} at information set {key!r}, {self._path(row)}"
-            )
+            problem = f"the payoff of player {player} is {payoffs[leaf, player]}, not finite"
+            raise self._error(problem, first_row + int(rows[leaf]))
 
     def _path(self, row: int) -> str:
-        """The actions that lead to a row, found by replaying the game from the root."""
+        """The actions that lead to a row, found by replaying the game from the root; as far as the rules allow."""
         parents = self._parents()
         edges = []
         while row > 0:
@@ -392,7 +437,13 @@ class _Walk:
             row = int(parents[row])
         node, path = self.root, []
         for edge in reversed(edges):
-            moves = [action for action, _ in node.chance_outcomes()] if node.is_chance() else node.legal_actions()
-            path.append(action_label(node, moves[edge]))
-            node = node.step(moves[edge])
+            try:
+                if node.is_chance():
+                    moves = checks.chance(node.chance_outcomes())[0]
+                else:
+                    moves = checks.ordered("legal_actions()", node.legal_actions())
+                path.append(action_label(node, moves[edge]))
+                node = node.step(moves[edge])
+            except Exception:
+                return f"{format_path(path)} > (move {edge} of a history that cannot be reached again)"
         return format_path(path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -202,7 +202,7 @@ def _infoset_parents(
         members = rows[infoset == bad]
         kind = (
             "a play can pass through it twice (absent-mindedness)"
-            if any(not set(members).isdisjoint(_ancestors(nodes.parent, row)) for row in members)
+            if _any_above_another(nodes.parent, members)
             else "its histories differ in what the player knew or did before (imperfect recall)"
         )
         raise RecallError(
@@ -213,11 +213,18 @@ def _infoset_parents(
     return parents
 
 
-def _ancestors(parent: np.ndarray, row: int) -> Iterator[int]:
-    row = int(parent[row])
-    while row >= 0:
-        yield row
-        row = int(parent[row])
+def _any_above_another(parent: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether a play through one of the rows has passed another before; looks at no history twice."""
+    wanted, seen = np.zeros((2, len(parent)), bool)
+    wanted[rows] = True
+    while len(rows):
+        rows = parent[rows]
+        rows = rows[rows >= 0]
+        if np.any(wanted[rows]):
+            return True
+        rows = np.unique(rows[~seen[rows]])
+        seen[rows] = True
+    return False
 
 
 def _infoset_levels(infoset_parent: np.ndarray, first_sequence: np.ndarray) -> np.ndarray:

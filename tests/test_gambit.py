@@ -727,7 +727,7 @@ def test_any_normalised_floats_become_exact(weights: list[float]) -> None:
         (chance_of(Fraction(1, 2), Fraction(1, 3)), "sum to 5/6, not to 1"),
         (chance_of(1.5, -0.5), "negative"),
         (chance_of(float("nan"), 1.0), "not a finite"),
-        (chance_of(), "no outcome"),
+        (chance_of(), "is empty"),
         (Tree(2, ("t", [1])), "1 payoffs at .* 2 players"),
         (Tree(1, ("t", [float("inf")])), "not a finite"),
         (Tree(1, ("t", ["much"])), "much"),

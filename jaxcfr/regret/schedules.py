@@ -123,15 +123,15 @@ def polynomial(scale: float, power: float) -> Polynomial:
     return Polynomial(_number("scale", scale), _number("power", power))
 
 
-LARGEST_GAMMA = 1e4
-"""Exponents of the average up to this are accepted; far below it all weight is on the last few iterates already."""
+LARGEST_GAMMA = 100.0
+"""Exponents of the average may be this large: weights grow by 2^gamma between scalings, and float32 ends at 2^128."""
 
 
 def exponent(name: str, value: Hyperparameter, low: float = 0.0) -> Hyperparameter:
     """`hyperparameter` for exponents of the average, which lie between `low` and `LARGEST_GAMMA`."""
     value = hyperparameter(name, value)
     if not isinstance(value, SCHEDULES):
-        message = f"{name} has to lie between {low:g} and {LARGEST_GAMMA:,.0f}"
+        message = f"{name} has to lie between {low:g} and {LARGEST_GAMMA:g}"
         _require(value, lambda n: (n >= low) & (n <= LARGEST_GAMMA), message)
     return value
 

@@ -217,7 +217,7 @@ def dcfr(alpha: Hyperparameter = 1.5, beta: Hyperparameter = 0.0, gamma: Hyperpa
     Brown & Sandholm 2019. Each hyperparameter may be a schedule of t.
 
     Raises:
-      OptionError: a hyperparameter is no number and no schedule, or gamma lies outside of 0 to 10,000.
+      OptionError: a hyperparameter is no number and no schedule, or gamma lies outside of 0 to 100.
     """
     return DCFR(hyperparameter("alpha", alpha), hyperparameter("beta", beta), exponent("gamma", gamma))
 
@@ -238,7 +238,7 @@ def pcfr_plus(gamma: Hyperparameter = 2.0) -> PCFRPlus:
     """Predictive CFR+: `[R + r]+`, played is `[R + m]+` with m = the last r; t^gamma. Farina et al. 2021.
 
     Raises:
-      OptionError: gamma is no number and no schedule, or lies outside of 0 to 10,000.
+      OptionError: gamma is no number and no schedule, or lies outside of 0 to 100.
     """
     return PCFRPlus(exponent("gamma", gamma))
 
@@ -249,7 +249,7 @@ def pdcfr_plus(alpha: Hyperparameter = 2.3, gamma: Hyperparameter = 5.0) -> PDCF
     Xu et al. 2024.
 
     Raises:
-      OptionError: a hyperparameter is no number and no schedule, or gamma lies outside of 0 to 10,000.
+      OptionError: a hyperparameter is no number and no schedule, or gamma lies outside of 0 to 100.
     """
     return PDCFRPlus(hyperparameter("alpha", alpha), exponent("gamma", gamma))
 
@@ -258,7 +258,7 @@ def sapcfr_plus(gamma: Hyperparameter = 2.0) -> PCFRPlus:
     """Simple asymmetric predictive CFR+: `pcfr_plus` played from `[R + m/3]+`. Meng et al. 2026.
 
     Raises:
-      OptionError: gamma is no number and no schedule, or lies outside of 0 to 10,000.
+      OptionError: gamma is no number and no schedule, or lies outside of 0 to 100.
     """
     return PCFRPlus(exponent("gamma", gamma), 1 / 3)
 

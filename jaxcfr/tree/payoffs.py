@@ -154,11 +154,23 @@ class PayoffTable:
           player: p.
           weights: every player's realization weights, `[L_q + 1]` each; p's own are not read.
         """
-        parts = [block.product(player, weights) for block in self.blocks]
-        if self.entries:
-            parts.append(self.entries[player].product(player, weights))
-        zero = jnp.zeros(1, self.leaves.payoffs.dtype)
-        return jnp.concatenate([*parts, zero])[self.place[player]]
+        place = self.place[player]
+
+        def products(weights: tuple[Array, ...]) -> Array:
+            parts = [block.product(player, weights) for block in self.blocks]
+            if self.entries:
+                parts.append(self.entries[player].product(player, weights))
+            return jnp.concatenate([*parts, jnp.zeros(1, self.leaves.payoffs.dtype)])
+
+        def apart(weights: tuple[Array, ...]) -> Array:
+            # XLA for CPUs would compute the products anew inside the gather that follows, entry by entry, where
+            # they do not vectorise. A branch, whose condition always holds, keeps the two apart.
+            shape = jax.eval_shape(products, weights)
+            return jax.lax.cond(place[-1] >= 0, products, lambda _: jnp.zeros(shape.shape, shape.dtype), weights)
+
+        if not self.blocks:
+            return products(weights)[place]
+        return jax.lax.platform_dependent(weights, cpu=apart, default=products)[place]
 
     def with_payoffs(self, payoffs: Array, mirrored: bool | None = None, centre: bool = True) -> PayoffTable:
         """The same operator with other payoffs, `[Z, P]`; pure and differentiable.

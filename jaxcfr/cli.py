@@ -10,8 +10,6 @@ Whatever needs JAX or rich is imported by the command that needs it.
 from __future__ import annotations
 
 import contextlib
-import difflib
-import inspect
 import io
 import json
 import logging
@@ -29,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxcfr.errors import AnalyticsError, HorizonError, JaxCFRError, OptionError
+from jaxcfr.errors import AnalyticsError, GameTooLargeError, HorizonError, JaxCFRError, OptionError
 from jaxcfr.games.base import game_name
 from jaxcfr.games.registry import list_games, load_game
 
@@ -47,6 +45,7 @@ CHUNK_SECONDS = 0.2
 """The solver is called for about this long at a time: how fast Ctrl-C and the progress bar respond."""
 
 MAX_ITERATIONS = 2**31 - 1  # the solver counts in int32
+CACHE_FROM_SECONDS = 0.5  # programs that take longer to compile are kept on disk
 PIPE_WIDTH = 200  # columns of tables that do not go to a terminal
 
 
@@ -64,10 +63,54 @@ class Dtype(StrEnum):
     float64 = "float64"
 
 
+def _integer(low: int, high: int | None = None) -> Callable[[Any], int]:
+    """Reads the integer of an option: typer's own words for what is wrong are made for programs."""
+    bounds = f"from {low:,} to {high:,}" if high is not None else f"of at least {low:,}"
+
+    def parse(text: Any) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = low - 1
+        if value < low or (high is not None and value > high):
+            raise typer.BadParameter(f"it has to be an integer {bounds}, not {text}")
+        return value
+
+    return parse
+
+
+def _any_integer(text: Any) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"it has to be an integer, not {text}") from None
+
+
+def _number(text: Any) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"it has to be a number, not {text}") from None
+
+
+def _one_of(choices: type[StrEnum]) -> Callable[[Any], Any]:
+    """Reads an option with a few allowed values."""
+
+    def parse(text: Any) -> Any:
+        try:
+            return choices(text)
+        except ValueError:
+            raise typer.BadParameter(f"it has to be {' or '.join(choices)}, not {text}") from None
+
+    return parse
+
+
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    epilog="Compiled programs are kept in $XDG_CACHE_HOME/jaxcfr or ~/.cache/jaxcfr, so that later runs start faster. "
+    "JAX_COMPILATION_CACHE_DIR names another directory; where it is set and empty, nothing is kept.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -81,7 +124,12 @@ GameArgument = Annotated[
 ]
 ProfileArgument = Annotated[str, typer.Argument(metavar="PROFILE", help="A file written by 'jaxcfr solve --out'.")]
 MaxNodesOption = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Refuse games with more histories than this.")
+    int | None,
+    typer.Option(
+        parser=_integer(1),
+        metavar="N",
+        help="Refuse games with more histories than this; by default 10,000,000.",
+    ),
 ]
 
 
@@ -104,7 +152,10 @@ def _root(
 def solve(
     game: GameArgument,
     iterations: Annotated[
-        int, typer.Option("--iterations", "-n", min=0, max=MAX_ITERATIONS, metavar="N", help="How many iterations.")
+        int,
+        typer.Option(
+            "--iterations", "-n", parser=_integer(0, MAX_ITERATIONS), metavar="N", help="How many iterations."
+        ),
     ] = 1000,
     regret: Annotated[
         str,
@@ -115,26 +166,39 @@ def solve(
         ),
     ] = "dcfr_plus",
     updates: Annotated[
-        Updates, typer.Option(help="Whether players update one after the other or all at once.")
+        Updates,
+        typer.Option(
+            parser=_one_of(Updates),
+            metavar="alternating|simultaneous",
+            help="Whether players update one after the other or all at once.",
+        ),
     ] = Updates.alternating,
     dtype: Annotated[
         Dtype | None,
-        typer.Option(help="Precision; float32 by default, float64 where JAX_ENABLE_X64 is set."),
+        typer.Option(
+            parser=_one_of(Dtype),
+            metavar="float32|float64",
+            help="Precision; float32 by default, float64 where JAX_ENABLE_X64 is set.",
+        ),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
+            parser=_any_integer,
             metavar="INTEGER",
             help="Recorded in the profile. Solving the whole tree is deterministic, so nothing else depends on it.",
         ),
     ] = None,
     eval_every: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Iterations between evaluations; by default there are 10 in all."),
+        typer.Option(
+            parser=_integer(1), metavar="N", help="Iterations between evaluations; by default there are 10 in all."
+        ),
     ] = None,
     target_exploitability: Annotated[
         float | None,
         typer.Option(
+            parser=_number,
             metavar="X",
             help="Stop at the first evaluation with an exploitability of at most this, in units of payoff; "
             "two-player constant-sum games only.",
@@ -272,14 +336,17 @@ def info(
         ["tree", f"{_bytes(tree.nbytes)} in {tree.dtype}"],
         ["solving takes about", f"{_bytes(facts['solve_bytes'])} on {device}"],
     ]
-    _write_table([lowered.name, ""], rows)
+    _write(f"{_escape(lowered.name)}\n")
+    _write_table(None, rows)
 
 
 @app.command()
 def exploit(
     game: GameArgument,
     profile: ProfileArgument,
-    dtype: Annotated[Dtype, typer.Option(help="Precision of the evaluation.")] = Dtype.float64,
+    dtype: Annotated[
+        Dtype, typer.Option(parser=_one_of(Dtype), metavar="float32|float64", help="Precision of the evaluation.")
+    ] = Dtype.float64,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     max_nodes: MaxNodesOption = None,
 ) -> None:
@@ -312,19 +379,21 @@ def exploit(
 def show(
     game: GameArgument,
     profile: ProfileArgument,
-    player: Annotated[int | None, typer.Option(metavar="P", help="Only this player's, counted from 0.")] = None,
+    player: Annotated[
+        int | None, typer.Option(parser=_any_integer, metavar="P", help="Only this player's, counted from 0.")
+    ] = None,
     pattern: Annotated[
         str | None,
         typer.Option(metavar="REGEX", help="Only information sets whose key matches this regular expression."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, metavar="N", help="At most so many lines; 0 for all.")] = 40,
+    limit: Annotated[int, typer.Option(parser=_integer(0), metavar="N", help="At most so many lines; 0 for all.")] = 40,
     max_nodes: MaxNodesOption = None,
 ) -> None:
     """Show the strategies of PROFILE, after checking that it fits GAME."""
     from jaxcfr.profile import Profile
 
     loaded = Profile.load(profile)
-    table = loaded.pretty(max_rows=limit or None, player=player, pattern=pattern)
+    table = loaded.pretty(max_rows=limit or None, player=player, pattern=pattern, width=_width())
     root = load_game(game)
     _device()
     loaded.to_strategy(_lower(root, None, max_nodes))
@@ -338,60 +407,23 @@ def parse_regret(text: str, iterations: int) -> tuple[RegretVariant, str]:
     """The variant that `--regret` names, and its full text with every hyperparameter.
 
     Args:
-      text: `name` or `name:argument=value,...`, with a factory of `jaxcfr.regret.variants.VARIANTS` as the name.
+      text: see `jaxcfr.regret.text.parse_variant`.
       iterations: of the run; what `total` is where it is not given.
 
     Raises:
       OptionError: an unknown name or argument (lists the near ones), a missing argument, or a bad value.
       HorizonError: the run is longer than the schedules of the variant.
     """
-    from jaxcfr.regret.variants import VARIANTS
+    from jaxcfr.regret.text import describe, parse_variant
 
-    name, _, rest = (part.strip() for part in text.partition(":"))
-    if name not in VARIANTS:
-        raise OptionError(f"no regret variant is named {name!r}{_near(name, list(VARIANTS), 'variants')}")
-    factory: Callable[..., RegretVariant] = VARIANTS[name]
-    parameters = inspect.signature(factory).parameters
-    values: dict[str, float] = {}
-    for part in rest.split(",") if rest else []:
-        argument, equals, value = (piece.strip() for piece in part.partition("="))
-        if not argument or not equals:
-            raise OptionError(f"--regret {text}: {part.strip()!r} is not argument=value")
-        if argument not in parameters:
-            raise OptionError(f"{name} has no argument {argument!r}{_near(argument, list(parameters), 'arguments')}")
-        if argument in values:
-            raise OptionError(f"--regret {text}: {argument} is given twice")
-        try:
-            values[argument] = float(value)
-        except ValueError:
-            raise OptionError(f"--regret {text}: {argument}={value} is not a number") from None
-    if "total" in parameters:
-        values.setdefault("total", float(max(iterations, 1)))
-    for parameter in parameters.values():
-        if parameter.default is not inspect.Parameter.empty:
-            values.setdefault(parameter.name, float(parameter.default))
-        elif parameter.name not in values:
-            raise OptionError(f"{name} needs {parameter.name}, for example --regret {name}:{parameter.name}=30")
-    variant = factory(**values)
+    variant = parse_variant(text, iterations)
+    described = describe(variant)
     if variant.total is not None and float(variant.total) < iterations:
         raise HorizonError(
-            f"{name} is defined for total={values['total']:g} iterations, and --iterations is {iterations}: "
+            f"{described} is defined for {float(variant.total):g} iterations, and --iterations is {iterations}: "
             "leave total out, or lower --iterations"
         )
-    arguments = ",".join(f"{argument}={_short(values[argument])}" for argument in parameters)
-    return variant, f"{name}:{arguments}" if arguments else name
-
-
-def _short(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-
-
-def _near(name: str, known: Sequence[str], kind: str) -> str:
-    if not known:
-        return f"; it has no {kind}"
-    wanted = name.lower().replace("-", "_").replace("+", "_plus")
-    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(near)}?" if near else f"; the {kind} are {', '.join(known)}"
+    return variant, described
 
 
 # Games and trees
@@ -420,8 +452,10 @@ def _device() -> str:
     logging.getLogger("jax._src.xla_bridge").setLevel(logging.ERROR)
     try:
         device = jax.devices()[0]
-    except RuntimeError as error:
-        raise OptionError(f"JAX finds no device to run on: {error}") from error
+    except (RuntimeError, AssertionError) as error:
+        asked = os.environ.get("JAX_PLATFORMS")
+        reason = str(error) or (f"JAX_PLATFORMS={asked} names none that is there" if asked else "it does not say why")
+        raise OptionError(f"JAX finds no device to run on: {reason}") from error
     kind = str(device.device_kind)
     return device.platform if kind.lower() == device.platform else f"{device.platform} ({kind})"
 
@@ -430,7 +464,11 @@ def _lower(root: Any, dtype: Dtype | None, max_nodes: int | None) -> LoweredGame
     from jaxcfr.tree.limits import MAX_NODES
     from jaxcfr.tree.lower import lower
 
-    return lower(root, dtype=None if dtype is None else dtype.value, max_nodes=max_nodes or MAX_NODES)
+    try:
+        return lower(root, dtype=None if dtype is None else dtype.value, max_nodes=max_nodes or MAX_NODES)
+    except GameTooLargeError as error:
+        message = str(error).replace("max_nodes = ", "--max-nodes ").replace("raise max_nodes", "raise --max-nodes")
+        raise GameTooLargeError(message) from error
 
 
 def _payoff_range(tree: GameTree) -> tuple[float, float]:
@@ -718,21 +756,29 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def _write_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = False) -> None:
-    """A table; numbers go to the right."""
+def _width() -> int | None:
+    """Columns of the terminal; what COLUMNS says goes before. None where neither is there: in a pipe or a file."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    with contextlib.suppress(OSError, ValueError):
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    return None
+
+
+def _write_table(columns: Sequence[str] | None, rows: Sequence[Sequence[str]], *, numbers: bool = False) -> None:
+    """A table, with a line of headings or without; numbers go to the right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for column in columns:
+    table = Table(box=box.SIMPLE if columns else None, pad_edge=False, show_header=columns is not None)
+    for column in columns or [""] * len(rows[0]):
         table.add_column(Text(_escape(column)), justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_escape(cell)) for cell in row))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=PIPE_WIDTH)
+    console = Console(width=_width() or PIPE_WIDTH)
     with console.capture() as capture:
         console.print(table)
     _write("\n".join(line.rstrip() for line in capture.get().strip("\n").split("\n")) + "\n")
@@ -804,11 +850,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command.
 
     Args:
-      argv: the arguments; None takes those of the process.
+      argv: the arguments; None takes those of the process, and lets JAX keep compiled programs on disk.
 
     Returns:
       The exit status: 0, 2 after an error (told in one line on standard error), 130 after Ctrl-C.
     """
+    _replace_closed_streams()
+    if argv is None:
+        _use_compilation_cache()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names in a game file may be beyond the locale's encoding
@@ -837,6 +886,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "RESOURCE_EXHAUSTED" in str(error):
             return _fail("the device is out of memory; 'jaxcfr info GAME' says how much a game needs")
         raise  # a bug: the traceback is what helps
+
+
+def _replace_closed_streams() -> None:
+    """Gives standard streams that were closed a place to go to: nowhere.
+
+    In this order, so that each gets the number that it should have: no file opened later takes its place.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, for the rest of the process
+
+
+def _use_compilation_cache() -> None:
+    """Lets JAX keep compiled programs in the user's cache directory, unless something else is set or it cannot be."""
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    directory = os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "jaxcfr")
+    if not os.path.isabs(directory):  # nobody's home is known
+        return
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+    except OSError:
+        return
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        return
+    import jax
+
+    config: Any = jax.config
+    with contextlib.suppress(AttributeError):  # names of another JAX
+        if config.jax_compilation_cache_dir is None:
+            config.update("jax_compilation_cache_dir", directory)
+            if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+                config.update("jax_persistent_cache_min_compile_time_secs", CACHE_FROM_SECONDS)
 
 
 # typer brings click along under one name or another; every usage error derives from this class.

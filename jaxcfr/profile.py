@@ -49,6 +49,11 @@ _COMMENT = b"jaxcfr profile, SHA-256 of all bytes before this number: "
 _DIGEST = 64  # hexadecimal digits
 _MAGIC_BYTES = 64  # enough for the local header of the first member with its name
 _MAX_SHOWN_ACTIONS = 12
+_MAX_SHOWN_KEYS = 3
+_NPY_HEADER = 128  # bytes of an array's own header, in every member
+_TEXT_BYTES = 1 << 24  # texts of this size are always read
+_TEXT_RATIO = 500  # larger ones only if they were compressed at most so well, as a text of many different keys is
+_HEADINGS = ("player", "information set")
 _CSV_COLUMNS = ("player", "key", "action", "label", "probability", "profile")
 _STORABLE = "None, bool, int, float, str, bytes, Fraction, and tuples and frozensets of them"
 
@@ -261,8 +266,9 @@ class Profile:
 
         Args:
           lowered: what `jaxcfr.lower` returned.
-          strategy: one array per player, `[L_p]`, in the layout of `lowered.tree`.
-          variant: the regret variant, or any text that names it.
+          strategy: one array (or list) per player, `[L_p]`, in the layout of `lowered.tree`.
+          variant: the regret variant, recorded in the words of the command line (`pcfr_plus:gamma=2`) where it comes
+            from one of the factories; or any text that names it.
           iterations: how many iterations it took; a `SolverState`'s `t` will do.
           seed: of the run, to be recorded.
 
@@ -271,8 +277,11 @@ class Profile:
           ProfileError: an argument is not what it should be, or the strategy is being traced.
         """
         from jaxcfr.concrete import is_concrete
+        from jaxcfr.regret.text import describe
 
         tree = _tree_of(lowered, "from_strategy")
+        if isinstance(strategy, (tuple, list)):
+            strategy = tuple(np.asarray(v, tree.dtype) if isinstance(v, (tuple, list)) else v for v in strategy)
         if not is_concrete(strategy, tree):
             raise ProfileError("a profile holds numbers: make it outside of jit, vmap and grad")
         tree.check_strategy(strategy)
@@ -292,7 +301,7 @@ class Profile:
             TreeShape.of(tree),
             list(numbers),
             tables,
-            variant=None if variant is None else str(variant),
+            variant=None if variant is None else describe(variant),
             iterations=_whole_number("iterations", iterations, 0),
             seed=_whole_number("seed", seed),
         )
@@ -321,11 +330,14 @@ class Profile:
         for player, (table, keys) in enumerate(zip(self._tables, lowered.infoset_keys, strict=True)):
             rows = np.array([table.numbers.get(key, -1) for key in keys], np.int64)
             if np.any(rows < 0):
-                missing = np.flatnonzero(rows < 0)
-                more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+                missing = [key for key, row in zip(keys, rows, strict=True) if row < 0]
+                wanted = set(keys)
+                instead = [key for key in table.keys if key not in wanted]
                 raise ProfileError(
-                    f"player {player} has no strategy for the information set {_key_name(keys[missing[0]])}{more}; "
-                    + self._shapes(lowered)
+                    f"player {player} has no strategy for the information set{'s'[: len(missing) > 1]} "
+                    f"{_key_names(missing)}"
+                    + (f", but one for {_key_names(instead)}, which the game does not have" if instead else "")
+                    + f"; {self._shapes(lowered)}"
                 )
             for key, menu, actions, labels in zip(
                 keys,
@@ -350,6 +362,8 @@ class Profile:
         return tuple(strategy)
 
     def _shapes(self, lowered: LoweredGame) -> str:
+        if self.tree_shape == TreeShape.of(lowered.tree):
+            return f"the profile was made for {self.game_name}, the game is {lowered.name}, of the same size"
         return (
             f"the profile was made for {self.game_name} ({self.tree_shape}), "
             f"the game is {lowered.name} ({TreeShape.of(lowered.tree)})"
@@ -385,12 +399,23 @@ class Profile:
         actions, probabilities = self._policy(game, player, strict=False)
         return actions[int(probabilities.argmax())]
 
-    def act_stochastic(self, game: Any, player: int | None, rng: np.random.Generator) -> Hashable:
+    def act_stochastic(self, game: Any, player: int | None = None, rng: np.random.Generator | None = None) -> Hashable:
         """A legal action drawn with the probabilities of `policy`.
 
+        Args:
+          game: a decision history.
+          player: who acts there; None asks the game.
+          rng: what draws; it has to be given.
+
         Raises:
-          ProfileError: as in `policy`.
+          ProfileError: `rng` is no `numpy.random.Generator`; or as in `policy`.
         """
+        if not isinstance(rng, np.random.Generator):
+            given = "and got none" if rng is None else f"not {type(rng).__name__}"
+            raise ProfileError(
+                f"act_stochastic(game, player, rng) needs a numpy.random.Generator as rng, {given}; "
+                "numpy.random.default_rng(seed) makes one, and player may be None"
+            )
         actions, probabilities = self._policy(game, player, strict=False)
         return actions[int(rng.choice(len(actions), p=probabilities))]
 
@@ -480,13 +505,21 @@ class Profile:
             return EntropySummary(0.0, 0.0, 0.0, 0)
         return EntropySummary(float(values.mean()), float(values.min()), float(values.max()), len(values))
 
-    def pretty(self, *, max_rows: int | None = 40, player: int | None = None, pattern: str | None = None) -> str:
+    def pretty(
+        self,
+        *,
+        max_rows: int | None = 40,
+        player: int | None = None,
+        pattern: str | None = None,
+        width: int | None = None,
+    ) -> str:
         """A table for reading: one information set a line, with the probability of every action.
 
         Args:
           max_rows: show at most this many information sets, and say how many are left out; None shows all.
           player: only this player's.
           pattern: only information sets whose key, as shown, has a match of this regular expression.
+          width: actions that would go beyond this many columns go on a line of their own; None has no limit.
 
         Raises:
           OptionError: the pattern is no regular expression, or `max_rows` is negative.
@@ -500,7 +533,7 @@ class Profile:
             raise OptionError(f"the pattern {pattern!r} is not a regular expression: {error}") from error
         if player is not None:
             self._table(player)
-        rows: list[tuple[str, str, str]] = []
+        rows: list[tuple[str, str, list[str]]] = []
         found = 0
         for p in range(self.num_players) if player is None else (player,):
             table = self._tables[p]
@@ -510,10 +543,13 @@ class Profile:
                     found += 1
                     if max_rows is None or len(rows) < max_rows:
                         labels = self._menus[table.menus[number]].distinct_labels
-                        rows.append((str(p), shown, _row_text(labels, table.row(number))))
-        widths = [max(map(len, column)) for column in zip(("player", "information set", ""), *rows, strict=True)]
-        lines = [f"{'player':>{widths[0]}}  {'information set':<{widths[1]}}  strategy"]
-        lines += [f"{p:>{widths[0]}}  {key:<{widths[1]}}  {text}" for p, key, text in rows]
+                        rows.append((str(p), shown, _row_pieces(labels, table.row(number))))
+        first, second = (max(len(row[column]) for row in (_HEADINGS, *rows)) for column in (0, 1))
+        lines = [f"{_HEADINGS[0]:>{first}}  {_HEADINGS[1]:<{second}}  strategy"]
+        for acting, shown, pieces in rows:
+            start, *more = _wrap(pieces, None if width is None else width - first - second - 4)
+            lines.append(f"{acting:>{first}}  {shown:<{second}}  {start}")
+            lines += [" " * (first + second + 4) + line for line in more]
         if found > len(rows):
             lines.append(f"... and {found - len(rows):,} more information sets (of {found:,})")
         elif not found:
@@ -745,18 +781,37 @@ class Profile:
 
     @staticmethod
     def _from_bytes(data: bytes) -> Profile:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            header = _parse_json(bytes(archive[_HEADER]).decode())
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {info.filename: info for info in archive.infolist()}
+
+            def array(name: str, low: int, high: int) -> Any:
+                """A member; damaged or hostile ones that would fill the memory are not even begun."""
+                info = members[f"{name}.npy"]
+                if not low <= info.file_size - _NPY_HEADER <= high:
+                    raise ProfileError(f"{name} takes {info.file_size:,} bytes, which does not go with the counts")
+                return np.lib.format.read_array(io.BytesIO(archive.read(info)), allow_pickle=False)
+
+            def text(name: str) -> Any:
+                most = max(_TEXT_BYTES, _TEXT_RATIO * members[f"{name}.npy"].compress_size)
+                return _parse_json(bytes(array(name, 0, most)).decode())
+
+            header = text(_HEADER)
             facts = _read_header(header, "menus")
+            shape = facts["tree"]
+            if len(members) != 1 + 3 * len(shape.infosets) or len(shape.sequences) != len(shape.infosets):
+                raise ProfileError(f"{len(members)} arrays do not go with {len(shape.infosets)} players")
             menus = [
                 _menu(tuple(_decode(action) for action in _sequence(actions)), tuple(_sequence(labels)))
                 for actions, labels in _sequence(header["menus"])
             ]
             sizes = np.array([len(menu.actions) for menu in menus], np.int64)
             tables = []
-            for player in range(len(facts["tree"].infosets)):
-                keys = tuple(_decode(key) for key in _sequence(_parse_json(bytes(archive[f"keys_{player}"]).decode())))
-                numbers, values = archive[f"menus_{player}"], archive[f"probabilities_{player}"]
+            for player, (count, sequences) in enumerate(zip(shape.infosets, shape.sequences, strict=True)):
+                keys = tuple(_decode(key) for key in _sequence(text(f"keys_{player}")))
+                if len(keys) != count or sequences - 1 > count * sizes.max(initial=0):
+                    raise ProfileError(f"player {player} has {len(keys)} keys, which does not go with the counts")
+                numbers = array(f"menus_{player}", 4 * count, 4 * count)
+                values = array(f"probabilities_{player}", 8 * (sequences - 1), 8 * (sequences - 1))
                 if (numbers.dtype, numbers.shape) != (np.int32, (len(keys),)) or values.dtype != np.float64:
                     raise ProfileError(f"the arrays of player {player} have the wrong type or length")
                 if np.any((numbers < 0) | (numbers >= len(menus))):
@@ -991,12 +1046,18 @@ def _key_name(key: Hashable) -> str:
     return _shorten(repr(key))
 
 
+def _key_names(keys: Sequence[Hashable]) -> str:
+    """The first few of several keys as messages show them."""
+    shown = ", ".join(map(_key_name, keys[:_MAX_SHOWN_KEYS]))
+    return shown + (f" and {len(keys) - _MAX_SHOWN_KEYS:,} more" if len(keys) > _MAX_SHOWN_KEYS else "")
+
+
 def _list_text(values: Sequence[Any]) -> str:
     shown = [str(value) if isinstance(value, (str, float)) else repr(value) for value in values[:_MAX_SHOWN_ACTIONS]]
     return f"[{', '.join(shown)}{', ...' if len(values) > _MAX_SHOWN_ACTIONS else ''}]"
 
 
-def _row_text(labels: tuple[str, ...], probabilities: np.ndarray) -> str:
+def _row_pieces(labels: tuple[str, ...], probabilities: np.ndarray) -> list[str]:
     """The probabilities of an information set; of many actions, the most probable."""
     order = range(len(labels))
     if len(labels) > _MAX_SHOWN_ACTIONS:
@@ -1004,7 +1065,17 @@ def _row_text(labels: tuple[str, ...], probabilities: np.ndarray) -> str:
         order = sorted(kept.tolist())  # type: ignore[assignment]
     shown = [f"{_label_text(labels[a])} {probabilities[a]:.4f}" for a in order]
     left_out = len(labels) - len(shown)
-    return "  ".join(shown) + (f"  (and {left_out:,} less probable)" if left_out else "")
+    return [*shown, f"(and {left_out:,} less probable)"] if left_out else shown
+
+
+def _wrap(pieces: Sequence[str], width: int | None) -> list[str]:
+    """Lines of at most `width` columns, of pieces two columns apart; a longer piece has a line to itself."""
+    lines = [""]
+    for piece in pieces:
+        if lines[-1] and width is not None and len(lines[-1]) + 2 + len(piece) > width:
+            lines.append("")
+        lines[-1] += f"  {piece}" if lines[-1] else piece
+    return lines
 
 
 def _label_text(label: str) -> str:

@@ -85,7 +85,7 @@ def refused(command):
 
 
 def environment(**changes):
-    return {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "0", **changes}
+    return {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "0", "JAX_COMPILATION_CACHE_DIR": "", **changes}
 
 
 def start(*arguments, **options):
@@ -244,6 +244,7 @@ def test_hs_variants_take_the_run_length(json_lines):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("dcfr:", "nothing after the colon"),
         ("dcfr+", "did you mean dcfr_plus"),
         ("dcfr-plus", "did you mean dcfr_plus"),
         ("DCFR_Plus", "did you mean dcfr_plus"),
@@ -340,18 +341,27 @@ def test_help_and_version(command):
         (["solve", "kuhn_poker", "--frobnicate"], "--frobnicate"),
         (["solve", "kuhn_poker", "--iterations"], "--iterations"),
         (["solve", "kuhn_poker", "--iterations", "x"], "--iterations"),
-        (["solve", "kuhn_poker", "--iterations", "-1"], "--iterations"),
+        (
+            ["solve", "kuhn_poker", "--iterations", "-1"],
+            "'-n': it has to be an integer from 0 to 2,147,483,647, not -1",
+        ),
         (["solve", "kuhn_poker", "--iterations", str(2**31)], "--iterations"),
         (["solve", "kuhn_poker", "--eval-every", "0"], "--eval-every"),
         (["solve", "kuhn_poker", "--seed", "x"], "--seed"),
-        (["solve", "kuhn_poker", "--updates", "sometimes"], "--updates"),
-        (["solve", "kuhn_poker", "--dtype", "float16"], "--dtype"),
+        (["solve", "kuhn_poker", "--updates", "sometimes"], "has to be alternating or simultaneous, not sometimes"),
+        (["solve", "kuhn_poker", "--dtype", "float16"], "'--dtype': it has to be float32 or float64, not float16"),
+        (["solve", "kuhn_poker", "--regret", "dcfr_plus:"], "nothing after the colon"),
+        (["solve", "kuhn_poker", "--regret", "dcfr:gamma=inf"], "gamma"),
+        (["solve", "kuhn_poker", "--regret", "dcfr:gamma=1e300"], "gamma"),
+        (["solve", "kuhn_poker", "--regret", "hs_dcfr:gamma_init=inf"], "gamma_init"),
+        (["info", os.path.dirname(CASES)], "is a directory"),
+        (["info", "goofspiel(num_cards=13)"], "about 4.68e+29 histories, more than --max-nodes 10,000,000"),
         (["solve", "kuhn_poker", "--regret", "dcfr:alhpa=1"], "alpha"),
         (["solve", "kuhn_poker", "--regret", "hs_dcfr:gamma_init=30,total=5"], "total"),
         (["solve", "kuhn_poker", "--target-exploitability", "-1"], "--target-exploitability"),
         (["solve", "kuhn_poker", "--target-exploitability", "nan"], "--target-exploitability"),
         (["solve", "kuhn_poker(players=3)", "--target-exploitability", "0.1"], "constant-sum"),
-        (["solve", "kuhn_poker", "--max-nodes", "10"], "max_nodes"),
+        (["solve", "kuhn_poker", "--max-nodes", "10"], "raise --max-nodes"),
         (["solve", "kuhn_poker", "--out", os.path.join(CASES, "none", "p")], "directory"),
         (["solve", "kuhn_poker", "--out", CASES], "directory"),
         (["solve", "kuhn_poker", "--out", os.devnull], "regular file"),
@@ -390,10 +400,13 @@ def test_keys_that_cannot_be_saved_are_refused_before_the_solve(refused, tmp_pat
     assert os.listdir(tmp_path) == []
 
 
-def test_no_device_is_one_line():
+@pytest.mark.parametrize("platform", ["none_such", "cuda"])
+def test_no_device_is_one_line(platform):
+    if platform == "cuda" and jax.default_backend() != "cpu":
+        pytest.skip("there is an accelerator")
     process = subprocess.run(
         [sys.executable, "-m", "jaxcfr", "solve", "kuhn_poker"],
-        env=environment(JAX_PLATFORMS="none_such"),
+        env=environment(JAX_PLATFORMS=platform),
         capture_output=True,
         text=True,
         timeout=60,
@@ -523,6 +536,65 @@ def test_progress_goes_to_a_terminal_on_standard_error_only():
     assert [strict(line)["iteration"] for line in process.stdout.splitlines()] == list(range(200, 2001, 200))
     assert b"solving kuhn_poker in float32 on cpu" in shown
     assert b"2000/2000" in shown
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes file descriptors in a shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_as_good_as_devnull(tmp_path, closed):
+    script = f'"$0" -m jaxcfr solve kuhn_poker -n 3 --out p {closed}; echo $? > status'
+    process = subprocess.run(
+        ["sh", "-c", script, sys.executable],
+        env=environment(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "Traceback" not in process.stderr
+    assert (tmp_path / "status").read_text() == "0\n"
+    assert Profile.load(tmp_path / "p").iterations == 3
+
+
+def test_tables_keep_to_the_width_of_the_terminal(command, uniform, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    for arguments in (["games"], ["info", "kuhn_poker"], ["show", "kuhn_poker", uniform, "--limit", 0]):
+        out = command(*arguments)[1]
+        assert max(map(len, [line for line in out.splitlines() if "Options" not in line])) <= 50
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = command("show", "kuhn_poker", uniform, "--limit", 1)[1].splitlines()
+    assert [line.split() for line in lines[2:4]] == [["0", "0", "pass", "0.5000"], ["bet", "0.5000"]]
+    assert lines[3].index("bet") == lines[2].index("pass")
+
+
+def test_values_of_info_stand_near_their_names(command):
+    game = os.path.join(CASES, "13_prisoners_dilemma.efg")
+    lines = command("info", game)[1].splitlines()
+    assert all(re.search(r" {2,3}\S", line[10:26]) for line in lines[1:])
+
+
+@pytest.mark.parametrize("where", ["xdg", "home", "set", "off", "unwritable"])
+def test_compiled_programs_are_kept_for_the_command_only(tmp_path, where):
+    directory = {"xdg": "xdg/jaxcfr", "home": "home/.cache/jaxcfr", "set": "set"}.get(where)
+    full = environment(
+        HOME=str(tmp_path / "home"),
+        XDG_CACHE_HOME=str(tmp_path / "xdg") if where == "xdg" else "",
+        JAX_COMPILATION_CACHE_DIR=str(tmp_path / "set") if where == "set" else "",
+    )
+    if where not in ("set", "off"):
+        del full["JAX_COMPILATION_CACHE_DIR"]
+    if where == "unwritable":
+        (tmp_path / "home").write_text("a file")
+    code = (
+        "import os, sys, jax, jaxcfr.cli as cli\n"
+        "assert not jax.config.jax_compilation_cache_dir or 'JAX_COMPILATION_CACHE_DIR' in os.environ\n"
+        "sys.argv = ['jaxcfr', '--version']\n"
+        "status = cli.main()\n"
+        "print(jax.config.jax_compilation_cache_dir)"
+    )
+    process = subprocess.run([sys.executable, "-c", code], env=full, capture_output=True, text=True, timeout=60)
+    assert (process.returncode, process.stderr) == (0, "")
+    shown = process.stdout.splitlines()[-1]
+    assert shown in ([str(tmp_path / directory)] if directory else ["", "None"])
 
 
 def test_names_beyond_the_encoding_of_the_terminal():

@@ -7,7 +7,10 @@ import io
 import json
 import math
 import os
+import random
 import stat
+import tracemalloc
+import zipfile
 from enum import Enum
 from fractions import Fraction
 from typing import NamedTuple
@@ -19,12 +22,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import jaxcfr
 from jaxcfr import profile as profile_module
 from jaxcfr.errors import JaxCFRError, OptionError, ProfileError, ProfileFileError, StrategyError
 from jaxcfr.games.base import Game
 from jaxcfr.games.registry import load_game
 from jaxcfr.profile import Profile, require_storable, require_writable
-from jaxcfr.regret.variants import dcfr_plus
+from jaxcfr.regret.text import describe, parse_variant
+from jaxcfr.regret.variants import CFRPlus, PCFRPlus, dcfr_plus
 from jaxcfr.solve import average_strategy, solve
 from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.lower import lower
@@ -183,12 +188,55 @@ def test_from_strategy_refuses(kuhn):
 
 def test_to_strategy_names_what_is_missing(kuhn, kuhn_profile):
     leduc, three = lower(load_game("leduc_poker")), lower(load_game("kuhn_poker(players=3)"))
-    with pytest.raises(ProfileError, match=r"player 0 .*'Js '.* more; the profile was made for kuhn_poker .*leduc"):
+    with pytest.raises(ProfileError, match=r"player 0 .*'Js '.* more, .*; the profile was made for kuhn_poker .*leduc"):
         kuhn_profile.to_strategy(leduc)
     with pytest.raises(ProfileError, match=r"2 players, but the game has 3"):
         kuhn_profile.to_strategy(three)
     with pytest.raises(ProfileError, match="LoweredGame"):
         kuhn_profile.to_strategy(kuhn.tree)
+
+
+def test_to_strategy_names_keys_that_differ_in_a_game_of_the_same_size():
+    first = lower(KeyGame([(0, key, ("x", "y")) for key in "abcde"]))
+    second = lower(KeyGame([(0, key, ("x", "y")) for key in "aBCDE"]))
+    profile = Profile.from_strategy(first, uniform_strategy(first.tree))
+    with pytest.raises(ProfileError) as error:
+        profile.to_strategy(second)
+    assert str(error.value) == (
+        "player 0 has no strategy for the information sets 'B', 'C', 'D' and 1 more, but one for 'b', 'c', 'd' and 1 "
+        "more, which the game does not have; the profile was made for key_game, the game is key_game, of the same size"
+    )
+
+
+@pytest.mark.parametrize(
+    ("variant", "text"),
+    [
+        (jaxcfr.pcfr_plus(), "pcfr_plus:gamma=2"),
+        (jaxcfr.sapcfr_plus(3), "sapcfr_plus:gamma=3"),
+        (jaxcfr.dcfr(1.5, np.float32(0.5)), "dcfr:alpha=1.5,beta=0.5,gamma=2"),
+        (jaxcfr.linear_cfr(), "linear_cfr"),
+        (jaxcfr.hs_pcfr_plus(30, 1000), "hs_pcfr_plus:gamma_init=30,total=1000"),
+        ("what I did", "what I did"),
+    ],
+)
+def test_variants_are_recorded_as_the_command_line_takes_them(kuhn, variant, text):
+    profile = Profile.from_strategy(kuhn, uniform_strategy(kuhn.tree), variant=variant)
+    assert profile.variant == text
+    if variant != text:
+        assert parse_variant(text) == variant
+        assert describe(parse_variant(text)) == text
+
+
+def test_variants_that_no_factory_makes_are_recorded_as_python_shows_them(kuhn):
+    for variant in (jaxcfr.dcfr(jaxcfr.linear(1, 2, 100)), jaxcfr.RegretVariant(), PCFRPlus(2.0, 0.5), CFRPlus(2.0)):
+        assert describe(variant) == repr(variant)
+        assert Profile.from_strategy(kuhn, uniform_strategy(kuhn.tree), variant=variant).variant == repr(variant)
+
+
+def test_strategies_may_be_lists(kuhn):
+    uniform = uniform_strategy(kuhn.tree)
+    profile = Profile.from_strategy(kuhn, uniform)
+    assert Profile.from_strategy(kuhn, [np.asarray(values).tolist() for values in uniform]) == profile
 
 
 def test_to_strategy_takes_another_game_that_fits_in_another_order(tmp_path):
@@ -274,6 +322,15 @@ def test_policy_is_in_the_order_of_legal_actions(kuhn, kuhn_profile):
 
 def test_act_takes_the_first_of_ties(kuhn):
     assert Profile.from_strategy(kuhn, uniform_strategy(kuhn.tree)).act(kuhn_history(0, 1)) == 0
+
+
+@pytest.mark.parametrize("rest", [(), (0,), (np.random.default_rng(0),), (0, 7), (None, random.Random(0))])
+def test_act_stochastic_says_what_draws(kuhn_profile, rest):
+    game = load_game("kuhn_poker").step(0).step(1)
+    with pytest.raises(
+        ProfileError, match=r"act_stochastic\(game, player, rng\) needs a numpy.random.Generator as rng"
+    ):
+        kuhn_profile.act_stochastic(game, *rest)
 
 
 def test_act_stochastic_draws_with_the_policy(kuhn_profile):
@@ -484,6 +541,31 @@ def test_damage_under_a_right_digest_is_a_clean_error(kuhn_profile, tmp_path):
             assert Profile.load(path) == kuhn_profile  # some bytes, dates for instance, mean nothing
 
 
+@pytest.mark.parametrize("name", ["jaxcfr_profile", "keys_0", "menus_1", "probabilities_0", "more"])
+def test_a_small_file_that_would_fill_the_memory_is_refused(kuhn_profile, tmp_path, name):
+    """Sizes are compared with the counts of the header before anything is unpacked."""
+    kuhn_profile.save(tmp_path / "whole")
+    bomb = io.BytesIO()
+    np.lib.format.write_array(bomb, np.full(70 << 20, ord(" "), np.uint8))
+    forged = io.BytesIO()
+    with zipfile.ZipFile(tmp_path / "whole") as whole, zipfile.ZipFile(forged, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member in whole.namelist():
+            archive.writestr(member, bomb.getvalue() if member == f"{name}.npy" else whole.read(member))
+        if name == "more":
+            archive.writestr("more.npy", bomb.getvalue())
+        archive.comment = whole.comment
+    data = seal(forged.getvalue())
+    assert len(data) < 200_000
+    (tmp_path / "forged").write_bytes(data)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProfileFileError, match=r"does not go with the counts|do not go with 2 players"):
+            Profile.load(tmp_path / "forged")
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+
+
 def test_another_version_is_refused(kuhn_profile, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(profile_module, "VERSION", 2)
@@ -571,7 +653,6 @@ def test_keys_that_cannot_be_stored_say_what_to_do(tmp_path):
         (Suit.SPADES, "Suit"),
         (TextSuit.SPADES, "TextSuit"),
         ((1, Suit.SPADES), "Suit"),
-        (float("nan"), "NaN"),
         (1j, "complex"),
     ):
         for infoset in ((1, key, (0, 1)), (0, "a", (key,))):
@@ -583,8 +664,7 @@ def test_keys_that_cannot_be_stored_say_what_to_do(tmp_path):
                 assert "tuples" in str(caught.value)
             with pytest.raises(ProfileError, match=what):
                 require_storable(lowered)
-            if key == key:
-                assert profile.average_strategy(infoset[0], infoset[1])  # in memory anything hashable will do
+            assert profile.average_strategy(infoset[0], infoset[1])  # in memory anything hashable will do
     assert os.listdir(tmp_path) == []
 
 

@@ -225,9 +225,14 @@ def _iterable(value: Any) -> bool:
 
 def _equals_itself(value: Any) -> bool:
     """False for NaN, also inside of tuples, which take the same NaN for equal and another one for different."""
-    if isinstance(value, (tuple, frozenset)):
-        for item in value:  # noqa: SIM110, a generator takes twice as long
-            if type(item) not in _SELF_EQUAL and not _equals_itself(item):
-                return False
-        return True
-    return bool(value == value)
+    if not isinstance(value, (tuple, frozenset)):
+        return bool(value == value)
+    waiting = [value]
+    while waiting:
+        for item in waiting.pop():
+            if type(item) not in _SELF_EQUAL:
+                if isinstance(item, (tuple, frozenset)):
+                    waiting.append(item)
+                elif item != item:
+                    return False
+    return True

@@ -172,6 +172,8 @@ def load_game(spec: str | os.PathLike[str]) -> Game:
     """
     if isinstance(spec, os.PathLike):
         path = os.fspath(spec)
+        if os.path.isdir(path):
+            raise _is_directory(path)
         if not path.lower().endswith(_EFG):
             raise GameLookupError(f"{path}: a game file has a name that ends in {_EFG}")
         return _read_efg(path)
@@ -179,6 +181,10 @@ def load_game(spec: str | os.PathLike[str]) -> Game:
         raise GameLookupError(f"a game is named by a string such as 'kuhn_poker(players=3)', not by {spec!r}")
     if spec.strip().lower().endswith(_EFG):
         return _read_efg(spec if os.path.exists(spec) else spec.strip())
+    if os.sep in spec and os.path.exists(spec):
+        if os.path.isdir(spec):
+            raise _is_directory(spec)
+        raise GameLookupError(f"{_shown(spec)}: a game file has a name that ends in {_EFG}")
     name, texts = _split(spec)
     info = _GAMES.get(name)
     if info is None:
@@ -196,6 +202,10 @@ def load_game(spec: str | os.PathLike[str]) -> Game:
     if game is None:
         raise GameError(f"{name}: the registered factory returned None instead of a game")
     return game
+
+
+def _is_directory(path: str) -> GameLookupError:
+    return GameLookupError(f"{_shown(path)} is a directory, not a game; a game file has a name that ends in {_EFG}")
 
 
 def _read_efg(path: str) -> Game:

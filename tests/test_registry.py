@@ -246,3 +246,18 @@ def test_register_errors() -> None:
     register_game("nothing", lambda: None)
     with pytest.raises(GameError, match="returned None"):
         load_game("nothing")
+
+
+def test_paths_that_are_no_game_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Directories and other files are told apart from misspelt names; a game goes before a file of its name."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("folder", "kuhn_poker"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "text.txt").write_text("EFG 2 R")
+    for spec in ("folder", str(tmp_path), tmp_path):
+        with pytest.raises(GameLookupError, match="is a directory, not a game"):
+            load_game(spec)
+    for spec in ("text.txt", tmp_path / "text.txt"):
+        with pytest.raises(GameLookupError, match=r"text.txt.*: a game file has a name that ends in \.efg"):
+            load_game(spec)
+    assert load_game("kuhn_poker").num_players == 2

@@ -181,7 +181,7 @@ def load_game(spec: str | os.PathLike[str]) -> Game:
         raise GameLookupError(f"a game is named by a string such as 'kuhn_poker(players=3)', not by {spec!r}")
     if spec.strip().lower().endswith(_EFG):
         return _read_efg(spec if os.path.exists(spec) else spec.strip())
-    if os.sep in spec and os.path.exists(spec):
+    if spec not in _GAMES and os.path.exists(spec):
         if os.path.isdir(spec):
             raise _is_directory(spec)
         raise GameLookupError(f"{_shown(spec)}: a game file has a name that ends in {_EFG}")

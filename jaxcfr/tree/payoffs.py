@@ -29,7 +29,7 @@ from jaxcfr.tree.integers import distinct, distinct_inverse, order_by, rank_with
 from jaxcfr.tree.segments import SegmentSum, as_numpy, build_segment_sum
 
 BLOCK_DENSITY = 0.25
-"""A block is stored dense if at least this part of it is filled. Calibrated by `python -m benchmarks layout`."""
+"""A block is stored dense if at least this part of it is filled."""
 
 SMALL_BLOCK = 16
 """Blocks with at most this many rows and columns are stored side by side."""

@@ -1,15 +1,29 @@
 """Settings for all tests: 64-bit mode, a compilation cache, and reproducible random games."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".jax_cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 import jax
+import pytest
 from hypothesis import settings
 
 jax.config.update("jax_enable_x64", True)
 
 settings.register_profile("jaxcfr", deadline=None, print_blob=True)
 settings.load_profile("jaxcfr")
+
+
+@pytest.fixture(scope="module")
+def quick_compilation() -> Iterator[None]:
+    """Compiles a module's programs with few optimisations: twice as fast, and correctness does not hang on them.
+
+    The tests of exact iterations and curves do without it, so that the numbers users get are the ones tested.
+    """
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import json
 import time
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -36,15 +35,6 @@ CURVES: dict[str, dict[str, Any]] = json.loads((HERE / "reference" / "curves.jso
 
 GOOD = [name for name, case in EXPECTED.items() if case["expect"] == "ok"]
 EXACT = [name for name in GOOD if name not in ("19a_deep_5000", "20_wide_1000")]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation() -> Iterator[None]:
-    """Programs are compiled with few optimisations here: twice as fast, and the numbers are as good."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @functools.cache

@@ -7,7 +7,6 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -33,14 +32,7 @@ from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.game_tree import GameTree, stack
 from jaxcfr.tree.lower import LoweredGame, _Walk, lower
 
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation() -> Iterator[None]:
-    """Programs are compiled with few optimisations here: twice as fast, and the numbers are as good."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -13,6 +12,8 @@ from jaxcfr import analytics
 from jaxcfr.games import load_game
 from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.lower import lower
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 pyspiel = pytest.importorskip("pyspiel", reason='OpenSpiel is not installed: pip install "jaxcfr[openspiel]"')
 exploitability = pytest.importorskip("open_spiel.python.algorithms.exploitability")
@@ -37,14 +38,6 @@ GAMES = {
     "rock_paper_scissors": "turn_based_simultaneous_game(game=matrix_rps())",
     "matching_pennies": "turn_based_simultaneous_game(game=matrix_mp())",
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation() -> Iterator[None]:
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
 
 
 def pairs(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -39,6 +39,8 @@ from jaxcfr.tree.build import build_tree
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.lower import LoweredGame, _Walk, lower
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 KINDS: dict[str, tuple[int, str, int, dict[str, int]]] = {
     # players, sums, number of games, sizes
     "one player": (1, "general", 8, {"max_nodes": 24}),
@@ -46,15 +48,6 @@ KINDS: dict[str, tuple[int, str, int, dict[str, int]]] = {
     "general-sum": (2, "general", 10, {"depth": 4}),
     "three players": (3, "general", 10, {"depth": 4}),
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation() -> Iterator[None]:
-    """Programs are compiled with few optimisations here: twice as fast, and the numbers are as good."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
 
 
 def part_of(kind: str, number: int) -> TreeGame:

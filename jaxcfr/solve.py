@@ -360,7 +360,7 @@ def state_from_profile(
     require_tree(tree).check_strategy(strategy)
     state = initial_state(dataclasses.replace(tree, histories=None), variant, track_cce=False)
     reach = counterfactual_reach(tree, strategy)
-    scale = jnp.ptp(tree.terminal_payoffs, axis=0) * math.sqrt(iterations)
+    scale = tree.payoffs.spread() * math.sqrt(iterations)
     # The weights of iterates 1 to t, relative to the last: the sum of a geometric-like series, exactly.
     weight, total = averages.init_weight(tree.dtype), averages.init_total(jnp.zeros((), tree.dtype))
     weight, total = _sum_weights(variant, weight, total, iterations)

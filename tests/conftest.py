@@ -17,9 +17,9 @@ settings.register_profile("jaxcfr", deadline=None, print_blob=True)
 settings.load_profile("jaxcfr")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def quick_compilation() -> Iterator[None]:
-    """Compiles a module's programs with few optimisations: twice as fast, and correctness does not hang on them.
+    """Compiles programs with few optimisations: twice as fast, and correctness does not hang on them.
 
     The tests of exact iterations and curves do without it, so that the numbers users get are the ones tested.
     """

@@ -135,6 +135,33 @@ def test_a_constant_in_all_payoffs_does_not_stop_learning_in_float32(offset: flo
     assert float(jaxcfr.nash_conv(plain, jaxcfr.average_strategy(tree, state))) < 1e-3
 
 
+@pytest.mark.parametrize(("offset", "step"), [(1e6, 0.01), (1e5, 0.01), (1e6, 1.0)])
+def test_a_constant_does_not_cost_the_digits_in_which_payoffs_differ(offset: float, step: float) -> None:
+    """In float32 1e6 has a spacing of 1/16: payoffs are centred before they are rounded to it."""
+
+    def game(constant: float) -> Node:
+        rows = [[3.0, -1.0], [-1.0, 1.0]]
+        inner = [choice(1, "column", *(leaf(constant + step * x, constant - step * x) for x in row)) for row in rows]
+        return choice(0, "row", *inner)
+
+    tree = jaxcfr.lower(game(offset), dtype="float32").tree
+    plain = jaxcfr.lower(game(0.0), dtype="float32").tree
+    strategy = jaxcfr.average_strategy(tree, jaxcfr.solve(tree, jaxcfr.pcfr_plus(), 2000))
+    exploitable = float(jaxcfr.exploitability(plain, strategy))
+    assert exploitable < 1e-3 * step
+    np.testing.assert_allclose(jaxcfr.exploitability(tree, strategy), exploitable, atol=1e-4 * step)
+
+
+def test_a_leaf_that_chance_never_reaches_does_not_spoil_a_warm_start() -> None:
+    """Its payoff once set the size of the regrets of a warm start, which then never moved again."""
+    rows = [[3.0, -1.0], [-1.0, 1.0]]
+    inner = [choice(1, "column", *(leaf(x, -x) for x in row)) for row in rows]
+    tree = jaxcfr.lower(chance([1.0, 0.0], choice(0, "row", *inner), leaf(1e6, -1e6))).tree
+    warm = jaxcfr.state_from_profile(tree, jaxcfr.uniform_strategy(tree))
+    state = jaxcfr.solve(tree, jaxcfr.dcfr_plus(), 500, warm)
+    assert float(jaxcfr.exploitability(tree, jaxcfr.average_strategy(tree, state))) < 0.01
+
+
 def test_forgetting_in_a_large_information_set_is_told_quickly() -> None:
     """The check for absent-mindedness once took quadratic time: 10 s for 6,000 histories."""
     late = choice(0, "late", leaf(1.0, -1.0), leaf(0.0, 0.0))

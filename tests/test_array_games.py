@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import jax
@@ -20,15 +20,6 @@ from jaxcfr.tree.lower import _array_game, _lower_arrays, _lower_plain, _Walk, l
 from jaxcfr.tree.lower_arrays import Lazy, lower_levels
 
 LIMIT = 10**6
-
-
-@pytest.fixture
-def quick_compilation() -> Iterator[None]:
-    """Programs are compiled with few optimisations: twice as fast, and these tests do not look at the last bits."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
 
 
 def assert_same_table(plain: Any, arrays: Any) -> None:
@@ -511,6 +502,17 @@ def test_float32_probabilities_are_put_right() -> None:
     found, _ = lower_levels(Coarse(deal([1 / 3, 1 / 3, 1 / 3], EVEN, EVEN, EVEN), 2), LIMIT)
     np.testing.assert_allclose(found.chance[1:], 1 / 3, rtol=1e-7)
     assert abs(found.chance[1:].sum() - 1) < 1e-15
+    walk = _Walk(as_game(Coarse(deal([0.1, 0.2, 0.7], EVEN, EVEN, EVEN), 2)), LIMIT)
+    walk.run()
+    np.testing.assert_allclose(walk.table().chance[1:4], [0.1, 0.2, 0.7], rtol=1e-7)
+    assert abs(walk.table().chance[1:4].sum() - 1) < 1e-15
+
+
+def test_hints_for_array_games_where_plain_games_are_needed() -> None:
+    with pytest.raises(GameError, match="as_game"):
+        jaxcfr.validate_game(Countdown(3))
+    with pytest.raises(GameError, match="instance"):
+        as_game(Countdown)
 
 
 @pytest.mark.usefixtures("quick_compilation")

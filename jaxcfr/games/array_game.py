@@ -21,6 +21,7 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.errors import GameError
+from jaxcfr.games import checks
 from jaxcfr.games.base import Action, Game, game_name
 
 CHANCE = -1
@@ -49,7 +50,8 @@ class ArrayGame(Protocol):
     by the reciprocal.
 
     Two equal games (`==`, with equal hashes) share compiled programs, so define both where games are made again and
-    again; by default a game is equal to itself only.
+    again; by default a game is equal to itself only. A game must not change once it has been lowered: its compiled
+    programs would go on with the old rules.
 
     Attributes:
       num_players: P, players are counted from 0, chance not included.
@@ -197,6 +199,7 @@ def as_game(game: ArrayGame) -> Game:
     Raises:
       GameError: `game` is no array game.
     """
+    checks.require_instance(game, "as_game")
     if not is_array_game(game):
         missing = next(member for member in _MEMBERS if not hasattr(game, member))
         raise GameError(f"as_game needs an ArrayGame, but {type(game).__name__!r} has no {missing}")
@@ -283,7 +286,8 @@ class ArrayHistory(Game):
     def chance_outcomes(self) -> tuple[tuple[Action, float], ...]:
         """The possible outcomes with their probabilities."""
         action, probabilities = self._rules.describe.action, self._facts[2]
-        return tuple((action(index), float(probabilities[index])) for index in self._legal())
+        # As numpy scalars, whose dtype tells how exactly they can sum to 1.
+        return tuple((action(index), probabilities[index]) for index in self._legal())
 
     def legal_actions(self) -> tuple[Action, ...]:
         """The legal actions in the order of their numbers."""

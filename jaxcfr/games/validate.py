@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxcfr.errors import GameError, OptionError, RecallError
 from jaxcfr.games import checks
+from jaxcfr.games.array_game import is_array_game
 from jaxcfr.games.base import Game, action_label, format_path, game_name
 
 _REQUIRED = (
@@ -136,6 +137,8 @@ def validate_game(
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise OptionError(f"validate_game: {option}={value!r} is not allowed; it is an integer, 1 or more")
     checks.require_instance(game, "validate_game")
+    if is_array_game(game) and not hasattr(game, "is_terminal"):
+        raise GameError("validate_game walks plain games: give it jaxcfr.as_game(game) for an array game")
     return _Walk(game, max_histories, max_depth, require_recall, seed).run()
 
 

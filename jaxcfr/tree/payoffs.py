@@ -172,6 +172,11 @@ class PayoffTable:
             return products(weights)[place]
         return jax.lax.platform_dependent(weights, cpu=apart, default=products)[place]
 
+    def spread(self) -> Array:
+        """About the range of each player's payoffs, `[P]`, over the leaves that chance can reach."""
+        centred = self.leaves.payoffs - self.offset
+        return 2 * jnp.where((self.leaves.chance > 0)[:, None], jnp.abs(centred), 0).max(0)
+
     def with_payoffs(self, payoffs: Array, mirrored: bool | None = None, centre: bool = True) -> PayoffTable:
         """The same operator with other payoffs, `[Z, P]`; pure and differentiable.
 
@@ -281,7 +286,7 @@ def build_payoffs(
             PayoffBlocks(
                 as_numpy(rows, np.int32),
                 as_numpy(columns, np.int32),
-                tuple(as_numpy(np.zeros(shape), dtype) for _ in range(1 if mirrored else 2)),
+                tuple(as_numpy(np.zeros(shape), np.float64) for _ in range(1 if mirrored else 2)),
             )
         )
         block_slot.append((as_numpy(members, np.int32), as_numpy(slot_, np.int32)))
@@ -298,7 +303,7 @@ def build_payoffs(
             offsets[player] += len(own)
             entries.append(
                 PayoffEntries(
-                    values=as_numpy(np.zeros(len(order)), dtype),
+                    values=as_numpy(np.zeros(len(order)), np.float64),
                     others=tuple(
                         as_numpy(combined[order, other], np.int32) for other in range(num_players) if other != player
                     ),
@@ -309,8 +314,8 @@ def build_payoffs(
     for player in range(num_players):
         place[player][place[player] < 0] = offsets[player]
     leaves = Leaves(
-        payoffs=as_numpy(payoffs, dtype),
-        chance=as_numpy(chance, dtype),
+        payoffs=as_numpy(payoffs, np.float64),
+        chance=as_numpy(chance, np.float64),
         entry=as_numpy(entry.reshape(-1), np.int32, copy=False),
         block_slot=tuple(block_slot),
     )
@@ -318,12 +323,15 @@ def build_payoffs(
         blocks=tuple(blocks),
         entries=tuple(entries),
         place=tuple(as_numpy(p, np.int32) for p in place),
-        offset=as_numpy(np.zeros(num_players), dtype),
+        offset=as_numpy(np.zeros(num_players), np.float64),
         leaves=leaves,
         mirrored=mirrored,
         num_entries=count,
     )
-    return table.with_payoffs(leaves.payoffs)
+    # Centred in float64: a large constant must not cost the digits in which payoffs differ.
+    filled = table.with_payoffs(leaves.payoffs)
+    narrowed: PayoffTable = jax.tree.map(lambda a: a.astype(dtype) if a.dtype == np.float64 else a, filled)
+    return narrowed
 
 
 def _unique_rows(sequences: tuple[np.ndarray, ...], empty: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -103,7 +103,11 @@ class GameTree:
 
     @property
     def terminal_payoffs(self) -> Array:
-        """`[Z, P]` payoffs of the leaves in breadth-first order."""
+        """`[Z, P]` payoffs of the leaves in breadth-first order, rounded to the tree's dtype.
+
+        What the solver works with was centred first: payoffs 1e6 and 1e6 + 0.01 differ in a float32 tree, although
+        they do not here.
+        """
         return self.payoffs.leaves.payoffs
 
     @property

@@ -130,10 +130,11 @@ def test_big_arrays_are_arguments_not_constants():
     assert sum(np.asarray(c).nbytes for c in jax.tree.leaves(closed.consts)) < 1e6
 
 
-def test_the_average_weights_iterates_by_own_reach_and_by_t_to_the_gamma(kuhn):
-    """Against an explicit weighted sum of the realization weights that were played."""
-    gamma, iterations = 3.0, 40
-    variant = jaxcfr.dcfr(1.5, 0.0, gamma)
+@pytest.mark.parametrize("gamma", [3.0, 0.5, -1.5])
+def test_the_average_weights_iterates_by_own_reach_and_by_t_to_the_gamma(kuhn, gamma):
+    """Against an explicit weighted sum of the realization weights that were played (a schedule may be negative)."""
+    iterations = 40
+    variant = jaxcfr.dcfr(1.5, 0.0, jaxcfr.constant(gamma))
     state = jaxcfr.solve(kuhn, variant, 0)
     sums = [np.zeros(treeplex.size) for treeplex in kuhn.treeplexes]
     for t in range(1, iterations + 1):

@@ -62,12 +62,14 @@ def until_due(step: Array) -> Array:
 
 
 def scale_down(weight: Weight, gamma: Any, t: Array) -> tuple[Weight, Array]:
-    """Before iteration t: the weight relative to a new scale, in which iterate t's lies in [1, 2).
+    """Before iteration t: the weight relative to a new scale, in which iterate t's is less than 2.
+
+    Weights that fall (a negative exponent) need no new scale.
 
     Returns:
-      The weight, and the k for which all sums have to be multiplied by `2^-k`.
+      The weight, and the k >= 0 for which all sums have to be multiplied by `2^-k`.
     """
-    shift = jax.lax.stop_gradient(jnp.floor(advance(weight, gamma, t).log2))
+    shift = jax.lax.stop_gradient(jnp.maximum(jnp.floor(advance(weight, gamma, t).log2), 0))
     return Weight(weight.log2 - shift, weight.compensation), shift
 
 

@@ -144,14 +144,12 @@ def _time_peer(python: str, peer: str, game: str, seconds: float) -> float | Non
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(required=True)
-    for function in (speed,):
-        command = commands.add_parser(function.__name__, help=function.__doc__)
-        command.add_argument("--games", nargs="+", choices=list(GAMES), default=list(GAMES))
-        command.add_argument("--seconds", type=float, default=5.0, help="time for each measurement")
-        command.add_argument("--out", type=Path, help="write the numbers as JSON")
-        command.set_defaults(function=function)
-        if function is speed:
-            command.add_argument("--peers", help="the Python of the peers' environment (see benchmarks/README.md)")
+    command = commands.add_parser("speed", help=speed.__doc__)
+    command.add_argument("--games", nargs="+", choices=list(GAMES), default=list(GAMES))
+    command.add_argument("--seconds", type=float, default=5.0, help="time for each measurement")
+    command.add_argument("--out", type=Path, help="write the numbers as JSON")
+    command.add_argument("--peers", help="the Python of the peers' environment (see benchmarks/README.md)")
+    command.set_defaults(function=speed)
     arguments = parser.parse_args()
     result = {"machine": machine(), **arguments.function(arguments)}
     if arguments.out:

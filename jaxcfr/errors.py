@@ -63,9 +63,5 @@ class ProfileFileError(ProfileError):
     """A profile file is truncated, foreign, or of an unknown version."""
 
 
-class MissingExtraError(JaxCFRError):
-    """An optional dependency is needed; the message says which extra installs it."""
-
-
 class OptionError(JaxCFRError):
     """An option or argument has a value that makes no sense."""

@@ -150,12 +150,29 @@ class GameTree:
         finest = xp.argmin(tolerance)
         return xp.all(xp.abs(total - total[finest]) <= tolerance + tolerance[finest])
 
-    def check_strategy(self, strategy: Strategy) -> None:
+    def check_strategy(self, strategy: Any) -> None:
         """Raises `StrategyError` unless `strategy` has one array of the right shape and dtype per player.
 
         Concrete strategies are also checked to be distributions at every information set.
         """
-        check_strategy(self, strategy)
+        if not isinstance(strategy, (tuple, list)) or len(strategy) != self.num_players:
+            raise StrategyError(
+                f"a strategy is a tuple with one array per player, here {self.num_players}; "
+                f"got {type(strategy).__name__}"
+                + (f" of length {len(strategy)}" if isinstance(strategy, (tuple, list)) else "")
+            )
+        for player, (values, treeplex) in enumerate(zip(strategy, self.treeplexes, strict=True)):
+            try:
+                chex.assert_shape(values, treeplex.uniform.shape)
+            except (AssertionError, TypeError) as error:
+                raise StrategyError(
+                    f"player {player}'s strategy has shape {jnp.shape(values)}, but its part of this tree is "
+                    f"{treeplex.uniform.shape}: is it a strategy of another game?"
+                ) from error
+            if not jnp.issubdtype(jnp.asarray(values).dtype, jnp.floating):
+                raise StrategyError(f"player {player}'s strategy holds {jnp.asarray(values).dtype}, not floats")
+            if is_concrete(values, treeplex.uniform) and values.ndim == 1:
+                _check_distributions(player, np.asarray(values), treeplex)
 
 
 def require_tree(tree: Any) -> GameTree:
@@ -169,27 +186,6 @@ def require_tree(tree: Any) -> GameTree:
     else:
         hint = "; jaxcfr.lower(game).tree makes one" if hasattr(tree, "is_terminal") or isinstance(tree, str) else ""
     raise OptionError(f"a GameTree is needed here, not {type(tree).__name__}{hint}")
-
-
-def check_strategy(tree: GameTree, strategy: Any) -> None:
-    """See `GameTree.check_strategy`."""
-    if not isinstance(strategy, (tuple, list)) or len(strategy) != tree.num_players:
-        raise StrategyError(
-            f"a strategy is a tuple with one array per player, here {tree.num_players}; got {type(strategy).__name__}"
-            + (f" of length {len(strategy)}" if isinstance(strategy, (tuple, list)) else "")
-        )
-    for player, (values, treeplex) in enumerate(zip(strategy, tree.treeplexes, strict=True)):
-        try:
-            chex.assert_shape(values, treeplex.uniform.shape)
-        except (AssertionError, TypeError) as error:
-            raise StrategyError(
-                f"player {player}'s strategy has shape {jnp.shape(values)}, but its part of this tree is "
-                f"{treeplex.uniform.shape}: is it a strategy of another game?"
-            ) from error
-        if not jnp.issubdtype(jnp.asarray(values).dtype, jnp.floating):
-            raise StrategyError(f"player {player}'s strategy holds {jnp.asarray(values).dtype}, not floats")
-        if is_concrete(values, treeplex.uniform) and values.ndim == 1:
-            _check_distributions(player, np.asarray(values), treeplex)
 
 
 def _check_distributions(player: int, values: np.ndarray, treeplex: Treeplex) -> None:

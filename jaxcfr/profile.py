@@ -112,7 +112,7 @@ class _Menu(NamedTuple):
         if len(set(self.labels)) == len(self.labels):
             return self.labels
         return tuple(
-            label if self.labels.count(label) == 1 else f"{label} ({action!r})"
+            label if self.labels.count(label) == 1 else f"{label} ({_spelled(action)})"
             for action, label in zip(self.actions, self.labels, strict=True)
         )
 
@@ -1118,6 +1118,15 @@ def _encode_key(player: int, key: Hashable) -> Any:
             f"player {player}'s information-set key {_key_name(key)} cannot be written: {_unstorable(error)}; a "
             f"profile file holds {_STORABLE}: let infoset_key return such a value, a tuple of the fields for instance"
         ) from error
+
+
+def _spelled(value: Any) -> str:
+    """`repr`, but with the members of sets in order: equal sets may iterate differently."""
+    if isinstance(value, frozenset) and value:
+        return f"frozenset({{{', '.join(sorted(map(_spelled, value)))}}})"
+    if type(value) is tuple:
+        return f"({', '.join(map(_spelled, value))}{',' if len(value) == 1 else ''})"
+    return repr(value)
 
 
 def _shorten(text: str) -> str:

@@ -626,6 +626,19 @@ def test_round_trips(tmp_path, keys, actions, labels, name, variant, iterations,
         )
 
 
+def test_labels_do_not_depend_on_the_order_in_which_a_set_was_made(tmp_path):
+    """Equal frozensets may iterate, and so print, in different orders."""
+    colliding = [frozenset([8, 0]), (frozenset([0, 8]), "x")]
+    swapped = [frozenset([0, 8]), (frozenset([8, 0]), "x")]
+    tables = []
+    for actions in (colliding, swapped):
+        lowered = lower(KeyGame([(0, "key", tuple(actions))], lambda action: "same"))
+        profile = Profile.from_strategy(lowered, random_strategy(lowered, 0))
+        tables += [p.average_strategy(0, "key") for p in (profile, *round_trips(profile, tmp_path))]
+    assert list(tables[0]) == ["same (frozenset({0, 8}))", "same ((frozenset({0, 8}), 'x'))"]
+    assert all(table == tables[0] for table in tables)
+
+
 def test_subclasses_of_plain_types_are_stored_as_these(tmp_path):
     class Card(NamedTuple):
         rank: int

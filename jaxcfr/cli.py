@@ -118,8 +118,8 @@ GameArgument = Annotated[
     str,
     typer.Argument(
         metavar="GAME",
-        help="A name with options in brackets, such as 'kuhn_poker(players=3)', or the path of a Gambit .efg file; "
-        "'jaxcfr games' lists the names.",
+        help="A name with options in brackets, such as 'kuhn_poker(players=3)', the path of a Gambit .efg file, or a "
+        "game of OpenSpiel, such as 'openspiel:tiny_hanabi'; 'jaxcfr games' lists the names.",
     ),
 ]
 ProfileArgument = Annotated[str, typer.Argument(metavar="PROFILE", help="A file written by 'jaxcfr solve --out'.")]
@@ -287,7 +287,7 @@ def games(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
             rows.append([f"  {option.name}{default}", f"{option.help} ({option.allowed})"])
     _write_table(["game, options", ""], rows)
     _write("Options go in brackets: 'goofspiel(num_cards=4,imp_info=True)'. ")
-    _write("The path of a Gambit .efg file is a game too.\n")
+    _write("The path of a Gambit .efg file is a game too, and so is openspiel:NAME, a game of OpenSpiel.\n")
 
 
 @app.command()

@@ -65,3 +65,7 @@ class ProfileFileError(ProfileError):
 
 class OptionError(JaxCFRError):
     """An option or argument has a value that makes no sense."""
+
+
+class MissingPackageError(JaxCFRError):
+    """An optional package is not installed; the message says which extra of jaxcfr brings it."""

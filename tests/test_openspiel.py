@@ -1,17 +1,20 @@
-"""The bundled games against OpenSpiel: information sets, and NashConv of uniform and of one random strategy."""
+"""OpenSpiel: the bundled games against its own (information sets, NashConv), and its games in ours."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from jaxcfr import analytics
+from jaxcfr import analytics, interop
+from jaxcfr.errors import ChanceNotEnumerableError, GameError, GameLookupError, GameTooLargeError, RecallError
 from jaxcfr.games import load_game
 from jaxcfr.tree.convert import uniform_strategy
-from jaxcfr.tree.lower import lower
+from jaxcfr.tree.limits import MAX_NODES
+from jaxcfr.tree.lower import _Walk, lower
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -104,3 +107,61 @@ def test_against_openspiel(name: str) -> None:
     wanted = exploitability.nash_conv(theirs, policy)
     found = float(analytics.nash_conv(tree, lowered.strategy(rows)))
     assert found == pytest.approx(wanted, abs=1e-9), f"strategy of seed {seed}"
+
+
+WALKED = (
+    "kuhn_poker(players=3)",
+    "leduc_poker(suit_isomorphism=True)",
+    "goofspiel(num_cards=3)",
+    "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=2)",
+    "python_kuhn_poker",
+)
+
+
+@pytest.mark.parametrize("name", WALKED)
+def test_a_game_walks_itself_as_lower_would(name: str) -> None:
+    game = load_game(f"openspiel:{name}")
+    assert isinstance(game, interop.OpenSpielGame)
+    found = game.walk_histories(MAX_NODES)
+    walk = _Walk(game, MAX_NODES)
+    walk.run()
+    wanted = walk.walked()
+    for column in ("player", "infoset", "parent", "chance", "payoffs"):
+        np.testing.assert_array_equal(getattr(found.nodes, column), getattr(wanted.nodes, column))
+    assert [*map(list, found.nodes.num_actions)] == [*map(list, wanted.nodes.num_actions)]
+    assert found.infoset_keys == wanted.infoset_keys
+    assert found.actions == wanted.actions
+    assert found.action_labels == wanted.action_labels
+    assert load_game(game.name).walk_histories(MAX_NODES).infoset_keys == wanted.infoset_keys  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("", GameLookupError, "no game named ''"),
+        ("nosuch", GameLookupError, "no game named 'nosuch'"),
+        ("kuhn", GameLookupError, "did you mean kuhn_poker"),
+        ("leduc_poker(ranks=3)", GameLookupError, "Unknown parameter 'ranks'"),
+        ("leduc_poker(players=3,players=2)", GameLookupError, "players is given twice"),
+        ("leduc_poker(players=30)", GameLookupError, "players=30"),
+        ("leduc_poker(players=3", GameLookupError, "bracket"),
+        ("negotiation", ChanceNotEnumerableError, "negotiation"),
+        ("mfg_garnet", GameError, "mean-field"),
+        ("pig", GameError, "no information-state strings"),
+    ],
+)
+def test_what_cannot_be_loaded(name: str, error: type[Exception], words: str, capfd: pytest.CaptureFixture) -> None:
+    with pytest.raises(error, match=re.escape(words)):
+        load_game(f"openspiel:{name}")
+    assert not capfd.readouterr().err  # OpenSpiel prints what it raises
+
+
+@pytest.mark.parametrize("name", ["liars_dice_ir(dice_sides=3)", "dark_hex_ir(board_size=2)"])
+def test_imperfect_recall_is_refused_by_name(name: str) -> None:
+    with pytest.raises(RecallError, match=rf"openspiel:{re.escape(name)}: player \d forgets"):
+        lower(load_game(f"openspiel:{name}"))
+
+
+def test_too_many_histories() -> None:
+    with pytest.raises(GameTooLargeError, match="max_nodes = 1,000 "):
+        lower(load_game("openspiel:chess"), max_nodes=1000)

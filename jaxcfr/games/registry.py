@@ -1,7 +1,8 @@
 """The names of games: `load_game("kuhn_poker(players=3)")`, and what there is to load.
 
 A specification is a name with options in brackets, `name(option=value,...)`, or
-the path of a Gambit `.efg` file. Every game here is a factory with its options
+the path of a Gambit `.efg` file, or `openspiel:` and one of OpenSpiel's own
+names with its parameters. Every game here is a factory with its options
 stated as `GameOption`s; `register_game` adds more.
 """
 
@@ -31,6 +32,7 @@ from jaxcfr.games.options import GameOption
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _SYNTAX = "write name or name(option=value,option=value)"
 _EFG = ".efg"
+_OPENSPIEL = "openspiel:"
 
 _Factory = TypeVar("_Factory", bound=Callable[..., Any])
 
@@ -161,14 +163,16 @@ def load_game(spec: str | os.PathLike[str]) -> Game:
 
     Args:
         spec: `name` or `name(option=value,...)` as in `list_games`, for example
-            `"goofspiel(num_cards=4,imp_info=True)"`, or the path of a Gambit `.efg` file.
-            Options that are left out have their defaults.
+            `"goofspiel(num_cards=4,imp_info=True)"`, or the path of a Gambit `.efg` file, or a game of OpenSpiel,
+            `"openspiel:leduc_poker(players=3)"`. Options that are left out have their defaults.
 
     Raises:
         GameLookupError: no game has this name, the game has no such option, or `spec` is malformed; the message
             lists what is near.
         OptionError: an option has a value that is not allowed; the message names the allowed ones.
         GameFileError: the `.efg` file cannot be read.
+        MissingPackageError: a game of OpenSpiel is asked for, and that is not installed.
+        GameError: a game of OpenSpiel cannot be used; see `jaxcfr.interop.from_openspiel`.
     """
     if isinstance(spec, os.PathLike):
         path = os.fspath(spec)
@@ -179,6 +183,10 @@ def load_game(spec: str | os.PathLike[str]) -> Game:
         return _read_efg(path)
     if not isinstance(spec, str):
         raise GameLookupError(f"a game is named by a string such as 'kuhn_poker(players=3)', not by {spec!r}")
+    if spec.strip().startswith(_OPENSPIEL):
+        from jaxcfr.interop.openspiel import load_openspiel  # as below
+
+        return load_openspiel(spec.strip().removeprefix(_OPENSPIEL))
     if spec.strip().lower().endswith(_EFG):
         return _read_efg(spec if os.path.exists(spec) else spec.strip())
     if spec not in _GAMES and os.path.exists(spec):

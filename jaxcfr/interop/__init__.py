@@ -5,5 +5,15 @@ imports it inside the function that uses it.
 """
 
 from jaxcfr.interop.gambit import EfgGame, EfgInfoset, format_efg, parse_efg, read_efg, write_efg
+from jaxcfr.interop.openspiel import OpenSpielGame, from_openspiel
 
-__all__ = ["EfgGame", "EfgInfoset", "format_efg", "parse_efg", "read_efg", "write_efg"]
+__all__ = [
+    "EfgGame",
+    "EfgInfoset",
+    "OpenSpielGame",
+    "format_efg",
+    "from_openspiel",
+    "parse_efg",
+    "read_efg",
+    "write_efg",
+]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxcfr.errors import GameError, OptionError
+from jaxcfr.errors import GameError, OptionError, RecallError
 from jaxcfr.games import checks
 from jaxcfr.games.array_game import is_array_game
 from jaxcfr.games.base import action_label, format_path, game_name, not_enumerable
@@ -22,7 +22,7 @@ from jaxcfr.tree.convert import strategy_from_rows
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.limits import BYTES_PER_HISTORY, MAX_NODES, WALK_BYTES_PER_HISTORY, too_large, too_many
 from jaxcfr.tree.lower_arrays import Lazy, lower_levels
-from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable
+from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable, Walked
 
 GARBAGE_EVERY = 100_000
 """Allocations between two collections of cyclic garbage while a plain game is walked."""
@@ -94,7 +94,7 @@ def lower(
     """Lowers a game to tensors: walks it breadth first, once, and builds its `GameTree`.
 
     An array game is expanded a level at a time, some ten times faster, and so is a large game whose `array_game()`
-    returns one; the tree is the same.
+    returns one; the tree is the same. A game with a method `walk_histories(max_nodes)` walks itself.
 
     Args:
       game: the root, an object with the methods of `jaxcfr.Game`, or a `jaxcfr.ArrayGame`.
@@ -155,45 +155,46 @@ def _array_game(game: Any) -> tuple[Any, float | None]:
     return None, estimate
 
 
+def _build(name: str, walked: Walked, dtype: Any, histories: bool, general_sum: bool) -> LoweredGame:
+    """The tensors of a game that has been walked."""
+    keys = walked.infoset_keys
+    try:
+        tree = build_tree(
+            walked.nodes,
+            lambda player, infoset: repr(keys[player][infoset]),
+            dtype=dtype,
+            histories=histories,
+            general_sum=general_sum,
+        )
+    except RecallError as error:
+        raise RecallError(f"{name}: {error}") from None
+    return LoweredGame(
+        tree=tree, name=name, infoset_keys=keys, actions=walked.actions, action_labels=walked.action_labels
+    )
+
+
 def _lower_plain(game: Any, dtype: Any, max_nodes: int, histories: bool, general_sum: bool) -> LoweredGame:
     """`lower` by walking the plain rules, one history after the other."""
-    walk = _Walk(game, max_nodes)
-    walk.run()
-    keys = tuple(tuple(numbers) for numbers in walk.numbers)
-    tree = build_tree(
-        walk.table(),
-        lambda player, infoset: repr(keys[player][infoset]),
-        dtype=dtype,
-        histories=histories,
-        general_sum=general_sum,
-    )
-    return LoweredGame(
-        tree=tree,
-        name=game_name(game),
-        infoset_keys=keys,
-        actions=tuple(map(tuple, walk.actions)),
-        action_labels=tuple(map(tuple, walk.labels)),
-    )
+    if hasattr(game, "walk_histories"):
+        walked = game.walk_histories(max_nodes)
+    else:
+        walk = _Walk(game, max_nodes)
+        walk.run()
+        walked = walk.walked()
+    return _build(game_name(game), walked, dtype, histories, general_sum)
 
 
 def _lower_arrays(game: Any, dtype: Any, max_nodes: int, histories: bool, general_sum: bool) -> LoweredGame:
     """`lower` by expanding whole levels of an array game."""
     nodes, sets = lower_levels(game, max_nodes)
-    tree = build_tree(
-        nodes,
-        lambda player, infoset: repr(sets.key(player, infoset)),
-        dtype=dtype,
-        histories=histories,
-        general_sum=general_sum,
-    )
     counts = list(enumerate(map(len, sets.rows)))
-    return LoweredGame(
-        tree=tree,
-        name=game_name(game),
+    walked = Walked(
+        nodes=nodes,
         infoset_keys=tuple(Lazy(sets.key, player, count) for player, count in counts),
         actions=tuple(Lazy(sets.actions, player, count) for player, count in counts),
         action_labels=tuple(Lazy(sets.labels, player, count) for player, count in counts),
     )
+    return _build(game_name(game), walked, dtype, histories, general_sum)
 
 
 class _Walk:
@@ -227,6 +228,15 @@ class _Walk:
         self._types: list[list[list[type]]] = [[] for _ in players]
         # These three of information sets with the very same actions, which thereby stay alive and keep their id.
         self._menus: dict[int, tuple[tuple[Hashable, ...], list[type], Any]] = {}
+
+    def walked(self) -> Walked:
+        """The game, after `run`."""
+        return Walked(
+            nodes=self.table(),
+            infoset_keys=tuple(map(tuple, self.numbers)),
+            actions=tuple(map(tuple, self.actions)),
+            action_labels=tuple(map(tuple, self.labels)),
+        )
 
     def table(self) -> NodeTable:
         player = np.array(self.player, np.int8)

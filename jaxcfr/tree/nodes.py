@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -47,6 +47,23 @@ class NodeTable:
     @property
     def num_histories(self) -> int:
         return len(self.player)
+
+
+@dataclasses.dataclass(frozen=True)
+class Walked:
+    """A whole game: its node table, and what the numbers in it stand for.
+
+    Attributes:
+      nodes: the table.
+      infoset_keys: per player, the key of each of its information sets.
+      actions: per player and information set, the legal actions in order.
+      action_labels: the same as readable strings.
+    """
+
+    nodes: NodeTable
+    infoset_keys: tuple[Sequence[Hashable], ...]
+    actions: tuple[Sequence[tuple[Hashable, ...]], ...]
+    action_labels: tuple[Sequence[tuple[str, ...]], ...]
 
 
 @dataclasses.dataclass(frozen=True)

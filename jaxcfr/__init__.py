@@ -16,8 +16,19 @@ from jaxcfr.analytics import (
     gains,
     nash_conv,
 )
+from jaxcfr.array_play import TablePolicy, sample_play, table_policy, uniform_policy
 from jaxcfr.games import ArrayGame, Game, as_game, list_games, load_game, register_game, validate_game
 from jaxcfr.linear_program import solve_lp
+from jaxcfr.play import (
+    Estimate,
+    HeadToHead,
+    UniformPlayer,
+    expected_payoffs_sampled,
+    head_to_head,
+    play_batch,
+    play_match,
+    play_out,
+)
 from jaxcfr.profile import Profile
 from jaxcfr.regret.matching import regret_matching
 from jaxcfr.regret.schedules import constant, geometric, linear, polynomial
@@ -46,14 +57,18 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ArrayGame",
+    "Estimate",
     "Game",
     "GameTree",
+    "HeadToHead",
     "LoweredGame",
     "NodeTable",
     "Profile",
     "RegretVariant",
     "SolverState",
     "Strategy",
+    "TablePolicy",
+    "UniformPlayer",
     "as_game",
     "average_strategy",
     "best_response",
@@ -70,9 +85,11 @@ __all__ = [
     "dcfr_plus",
     "errors",
     "expected_payoffs",
+    "expected_payoffs_sampled",
     "exploitability",
     "gains",
     "geometric",
+    "head_to_head",
     "hs_cfr_plus",
     "hs_dcfr",
     "hs_pcfr_plus",
@@ -85,14 +102,20 @@ __all__ = [
     "nash_conv",
     "pcfr_plus",
     "pdcfr_plus",
+    "play_batch",
+    "play_match",
+    "play_out",
     "polynomial",
     "register_game",
     "regret_matching",
+    "sample_play",
     "sapcfr_plus",
     "solve",
     "solve_lp",
     "stack",
     "state_from_profile",
+    "table_policy",
+    "uniform_policy",
     "uniform_strategy",
     "validate_game",
     "vanilla",

@@ -24,7 +24,7 @@ import zipfile
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -40,6 +40,9 @@ FORMAT = "jaxcfr profile"
 
 VERSION = 1
 """Version of the file, JSON, dict and CSV formats; another one is refused."""
+
+Missing = Literal["error", "uniform"]
+"""What is done at information sets that a profile does not have."""
 
 TOLERANCE = 1e3 * float(np.finfo(np.float32).eps)
 """How far the probabilities of an information set may sum from 1: what `GameTree.check_strategy` grants float32."""
@@ -306,7 +309,7 @@ class Profile:
             seed=_whole_number("seed", seed),
         )
 
-    def to_strategy(self, lowered: LoweredGame) -> Strategy:
+    def to_strategy(self, lowered: LoweredGame, *, missing: Missing = "error") -> Strategy:
         """The flat vectors of a tree: one array per player, `[L_p]`, in the tree's dtype.
 
         The tree may be of another game, and smaller: what counts is that the profile has all of its information sets,
@@ -315,12 +318,19 @@ class Profile:
         The numbers are the stored ones, except where the tree's dtype is finer than that of the solve (float32 to
         float64): there the probabilities of an information set are rescaled to sum to 1 in the finer one.
 
+        Args:
+          lowered: what `jaxcfr.lower` returned.
+          missing: whether information sets that the profile does not have are an "error", or played "uniform"ly.
+
         Raises:
           ProfileError: an information set is missing or has other actions; names the player and the key.
+          OptionError: `missing` is something else.
         """
         import jax.numpy as jnp
 
         tree = _tree_of(lowered, "to_strategy")
+        if missing not in ("error", "uniform"):
+            raise OptionError(f'missing has to be "error" or "uniform", not {missing!r}')
         if tree.num_players != self.num_players:
             raise ProfileError(
                 f"this profile has strategies of {self.num_players} players, but the game has {tree.num_players}; "
@@ -329,31 +339,31 @@ class Profile:
         strategy = []
         for player, (table, keys) in enumerate(zip(self._tables, lowered.infoset_keys, strict=True)):
             rows = np.array([table.numbers.get(key, -1) for key in keys], np.int64)
-            if np.any(rows < 0):
-                missing = [key for key, row in zip(keys, rows, strict=True) if row < 0]
+            unknown = rows < 0
+            if missing == "error" and np.any(unknown):
+                absent = [key for key, row in zip(keys, rows, strict=True) if row < 0]
                 wanted = set(keys)
                 instead = [key for key in table.keys if key not in wanted]
                 raise ProfileError(
-                    f"player {player} has no strategy for the information set{'s'[: len(missing) > 1]} "
-                    f"{_key_names(missing)}"
+                    f"player {player} has no strategy for the information set{'s'[: len(absent) > 1]} "
+                    f"{_key_names(absent)}"
                     + (f", but one for {_key_names(instead)}, which the game does not have" if instead else "")
                     + f"; {self._shapes(lowered)}"
                 )
-            for key, menu, actions, labels in zip(
-                keys,
-                table.menus[rows].tolist(),
-                lowered.actions[player],
-                lowered.action_labels[player],
-                strict=True,
+            for key, row, actions, labels in zip(
+                keys, rows.tolist(), lowered.actions[player], lowered.action_labels[player], strict=True
             ):
-                self._check_menu(player, key, self._menus[menu], actions, labels)
+                if row >= 0:
+                    self._check_menu(player, key, self._menus[table.menus[row]], actions, labels)
             treeplex = tree.treeplexes[player]
             flat = np.zeros(treeplex.size)
             if len(keys):
                 indices, offsets = treeplex.sequence_indices()
                 counts = np.diff(offsets)
                 shift = np.repeat(table.offsets[rows] - offsets[:-1], counts)
-                values = table.probabilities[np.arange(len(indices)) + shift]
+                # Beyond the end where the set is unknown.
+                place = np.where(np.repeat(unknown, counts), len(table.probabilities), np.arange(len(indices)) + shift)
+                values = np.append(table.probabilities, 1.0)[place]
                 total = np.add.reduceat(values, offsets[:-1])
                 # Half of what check_strategy grants, so that what it let in comes out again bit for bit.
                 finer = np.abs(total - 1) > 500 * np.finfo(tree.dtype).eps

@@ -10,6 +10,7 @@ vmapped, so a million histories are expanded at once, and plays can be sampled o
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 from collections.abc import Callable, Hashable
@@ -78,8 +79,12 @@ class ArrayGame(Protocol):
         """
         ...
 
-    def chance_probabilities(self, state: State) -> Array:
-        """Float `[A]`: the probability of every outcome where chance moves; they sum to 1 over `legal_actions`."""
+    def chance_probabilities(self, state: State) -> Array | None:
+        """Float `[A]`: the probability of every outcome where chance moves; they sum to 1 over `legal_actions`.
+
+        None, for every state, in a game whose chance can only be sampled: such a game defines `sample_chance`, and is
+        played but not lowered.
+        """
         ...
 
     def step(self, state: State, action: Array) -> State:
@@ -104,8 +109,32 @@ class ArrayGame(Protocol):
         """
         ...
 
-    # What follows describes the game on the host, and has defaults; a class that does not subclass `ArrayGame` may
-    # leave it out.
+    # What follows has defaults; a class that does not subclass `ArrayGame` may leave it out.
+
+    def sample_chance(self, state: State, key: Array) -> Array:
+        """One outcome of chance, an int32 scalar for `step`; by default drawn from `chance_probabilities`.
+
+        Pure and traceable. Where chance can only be sampled, the outcome may be any number of at least 0, a seed say.
+        """
+        return draw(key, possible_outcomes(self, state))
+
+    def infoset_limits(self) -> np.ndarray | None:
+        """`[K, 2]`: the smallest and the largest number of every entry of `infoset`, or None where they are not known.
+
+        Only `features` reads it.
+        """
+        return None
+
+    def features(self, state: State, player: int) -> Array:
+        """Float32 `[F]`: what `player` knows here, as a network takes it; by default `one_hot` of `infoset`.
+
+        Args:
+          state: the history.
+          player: static.
+        """
+        return one_hot(self.infoset(state, player), self.infoset_limits())
+
+    # The rest describes the game on the host.
 
     def infoset_key(self, row: np.ndarray, player: int) -> Hashable:
         """The key of an information set, as the plain game has it; by default `row` as a tuple.
@@ -146,11 +175,77 @@ def as_float(values: Any) -> Array:
     return jnp.asarray(values, jnp.result_type(float))
 
 
+def draw(key: Array, weights: Array) -> Array:
+    """An int32 scalar, drawn in proportion to `weights` `[A]` (not negative, not all zero); never one of weight 0."""
+    possible = weights > 0
+    reached = jnp.cumsum(weights)
+    # Below the largest sum whatever the rounding of the sums.
+    below = jax.random.uniform(key, dtype=weights.dtype) * reached.max()
+    found = possible & (reached > below)
+    last = weights.shape[0] - 1 - jnp.argmax(possible[::-1])
+    return jnp.where(found.any(), jnp.argmax(found), last).astype(jnp.int32)
+
+
+def possible_outcomes(game: Any, state: State) -> Array:
+    """The chance probabilities at a state, 0 where the outcome is not possible, `[A]`."""
+    probabilities = game.chance_probabilities(state)
+    return jnp.where(game.legal_actions(state), probabilities, 0)
+
+
+MOST_ONE_HOT = 64
+"""Entries that take more values than this are written in binary by `one_hot`."""
+
+
+def one_hot(row: Array, limits: np.ndarray | None) -> Array:
+    """Integers as zeros and ones for a network; different rows give different vectors.
+
+    Args:
+      row: `[K]` integers.
+      limits: `[K, 2]`, the smallest and the largest value of each. An entry of at most `MOST_ONE_HOT` values is
+        one-hot; a wider one, and every entry where `limits` is None, is written in binary.
+
+    Returns:
+      `[F]` float32.
+    """
+    bits = 8 * row.dtype.itemsize
+    parts = []
+    for index in range(row.shape[0]):
+        low, high = (0, -1) if limits is None else (int(bound) for bound in limits[index])
+        if 0 <= high - low < MOST_ONE_HOT:
+            parts.append(row[index] == np.arange(low, high + 1))
+        else:
+            # Unsigned, which keeps the bits.
+            unsigned = row[index].astype(f"uint{bits}")
+            count = bits if limits is None or low < 0 else max(1, high.bit_length())
+            parts.append((unsigned >> np.arange(count).astype(unsigned.dtype)) & 1)
+    return jnp.concatenate([part.astype(jnp.float32) for part in parts]) if parts else jnp.zeros(0, jnp.float32)
+
+
+def features(game: Any, state: State, player: int) -> Array:
+    """`game.features(state, player)` where the game defines it, else the default of `ArrayGame`."""
+    own = getattr(game, "features", None)
+    if own is not None:
+        return own(state, player)
+    limits = game.infoset_limits() if hasattr(game, "infoset_limits") else None
+    return one_hot(game.infoset(state, player), limits)
+
+
+def sample_chance(game: Any, state: State, key: Array) -> Array:
+    """`game.sample_chance(state, key)` where the game defines it, else the default of `ArrayGame`."""
+    own = getattr(game, "sample_chance", None)
+    return draw(key, possible_outcomes(game, state)) if own is None else own(state, key)
+
+
 def x64_enabled() -> Any:
     """A context in which JAX has 64-bit types, whatever the global setting."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
     return importlib.import_module("jax.experimental").enable_x64(True)  # jax before 0.8
+
+
+def chance_is_enumerable(game: Any) -> bool:
+    """Whether the chance probabilities of an array game are known; False where chance can only be sampled."""
+    return jax.eval_shape(game.chance_probabilities, jax.eval_shape(game.init)) is not None
 
 
 def is_array_game(game: Any) -> bool:
@@ -191,7 +286,8 @@ def as_game(game: ArrayGame) -> Game:
     """The root of an `ArrayGame` as a plain `Game`, for whatever walks games history by history.
 
     Keys, actions and labels are those that the array game describes, so both lower to the same tree. Each history
-    costs a few calls of compiled functions, so this is for small games, tests and playing.
+    costs a few calls of compiled functions, so this is for small games, tests and playing. Where chance can only be
+    sampled, `chance_outcomes()` is None and an outcome is a number.
 
     Args:
       game: the array game.
@@ -226,18 +322,28 @@ class _Rules:
 
         self._look = jax.jit(look)
         self._step = jax.jit(game.step)
+        self._sample = jax.jit(functools.partial(sample_chance, game))
+        self.enumerable = chance_is_enumerable(game)
+
+    def _precision(self) -> Any:
+        """Probabilities are to be exact where there are any; else the game runs as it does elsewhere."""
+        return x64_enabled() if self.enumerable else contextlib.nullcontext()
 
     def init(self) -> State:
-        with x64_enabled():
+        with self._precision():
             return jax.tree.map(np.asarray, self.game.init())
 
     def look(self, state: State) -> tuple[Any, ...]:
-        with x64_enabled():
+        with self._precision():
             return tuple(jax.tree.map(np.asarray, self._look(state)))
 
     def step(self, state: State, action: int) -> State:
-        with x64_enabled():
+        with self._precision():
             return jax.tree.map(np.asarray, self._step(state, np.int32(action)))
+
+    def sample_chance(self, state: State, seed: int) -> int:
+        with self._precision():
+            return int(self._sample(state, jax.random.key(np.uint32(seed))))
 
 
 class ArrayHistory(Game):
@@ -283,11 +389,18 @@ class ArrayHistory(Game):
         legal: list[int] = np.flatnonzero(self._facts[1]).tolist()
         return legal
 
-    def chance_outcomes(self) -> tuple[tuple[Action, float], ...]:
-        """The possible outcomes with their probabilities."""
+    def chance_outcomes(self) -> tuple[tuple[Action, float], ...] | None:
+        """The possible outcomes with their probabilities; None where they can only be sampled."""
+        if not self._rules.enumerable:
+            return None
         action, probabilities = self._rules.describe.action, self._facts[2]
         # As numpy scalars, whose dtype tells how exactly they can sum to 1.
         return tuple((action(index), probabilities[index]) for index in self._legal())
+
+    def sample_chance(self, rng: np.random.Generator) -> Action:
+        """One outcome of chance."""
+        index = self._rules.sample_chance(self._state, int(rng.integers(1 << 32)))
+        return self._rules.describe.action(index) if self._rules.enumerable else index
 
     def legal_actions(self) -> tuple[Action, ...]:
         """The legal actions in the order of their numbers."""
@@ -297,7 +410,10 @@ class ArrayHistory(Game):
 
     def _index(self, action: Action) -> int:
         """The number of a legal action."""
-        if not self.is_terminal():
+        if self.is_chance() and not self._rules.enumerable:
+            if isinstance(action, int | np.integer) and 0 <= action < 1 << 31:
+                return int(action)
+        elif not self.is_terminal():
             for index in self._legal():
                 if self._rules.describe.action(index) == action:
                     return index
@@ -318,5 +434,7 @@ class ArrayHistory(Game):
     def action_label(self, action: Action) -> str:
         """The label of a legal action, or of an outcome of chance."""
         player = int(self._facts[0])
+        if player == CHANCE and not self._rules.enumerable:
+            return str(self._index(action))
         row = self._facts[4][player] if player >= 0 else None
         return self._rules.describe.action_label(self._index(action), player, row)

@@ -21,7 +21,7 @@ from jaxcfr.tree.build import build_tree, float_dtype
 from jaxcfr.tree.convert import strategy_from_rows
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.limits import BYTES_PER_HISTORY, MAX_NODES, WALK_BYTES_PER_HISTORY, too_large, too_many
-from jaxcfr.tree.lower_arrays import Lazy, lower_levels
+from jaxcfr.tree.lower_arrays import InfosetTable, Lazy, lower_levels
 from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable, Walked
 
 GARBAGE_EVERY = 100_000
@@ -49,6 +49,7 @@ class LoweredGame:
       infoset_keys: per player, the key of each of its information sets.
       actions: per player and information set, the legal actions in order.
       action_labels: the same as readable strings.
+      infosets: what an array game says of its information sets, on arrays; None where the plain rules were walked.
     """
 
     tree: GameTree
@@ -56,6 +57,7 @@ class LoweredGame:
     infoset_keys: tuple[Sequence[Hashable], ...]
     actions: tuple[Sequence[tuple[Hashable, ...]], ...]
     action_labels: tuple[Sequence[tuple[str, ...]], ...]
+    infosets: InfosetTable | None = None
 
     def __repr__(self) -> str:
         return f"LoweredGame({self.name!r}, {self.tree!r})"
@@ -194,7 +196,7 @@ def _lower_arrays(game: Any, dtype: Any, max_nodes: int, histories: bool, genera
         actions=tuple(Lazy(sets.actions, player, count) for player, count in counts),
         action_labels=tuple(Lazy(sets.labels, player, count) for player, count in counts),
     )
-    return _build(game_name(game), walked, dtype, histories, general_sum)
+    return dataclasses.replace(_build(game_name(game), walked, dtype, histories, general_sum), infosets=sets)
 
 
 class _Walk:

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcfr.errors import GameError
+from jaxcfr.errors import ChanceNotEnumerableError, GameError
 from jaxcfr.games.array_game import Describe, x64_enabled
 from jaxcfr.games.base import format_path
 from jaxcfr.tree.limits import PROBABILITY_TOLERANCE, too_large
@@ -85,11 +85,13 @@ class InfosetTable:
     Attributes:
       rows: per player `[n_p, K]` integers.
       legal: per player `[n_p, ceil(A / 8)]` uint8, the mask of legal actions in packed bits.
+      num_actions: A.
     """
 
     def __init__(self, game: Any, rows: list[np.ndarray], legal: list[np.ndarray]) -> None:
         self.rows = rows
         self.legal = legal
+        self.num_actions = int(game.num_actions)
         self._describe = Describe(game)
         # Few different menus are shared by many information sets.
         self._actions: dict[bytes, tuple[Hashable, ...]] = {}
@@ -198,6 +200,11 @@ def _check_shapes(game: Any) -> _Shapes:
     legal = shape_of("legal_actions", game.legal_actions, state)
     check("legal_actions", legal, (actions,), np.bool_, f"bool [{actions}]")
     chance = shape_of("chance_probabilities", game.chance_probabilities, state)
+    if chance is None:
+        raise ChanceNotEnumerableError(
+            f"{name}: chance can only be sampled (chance_probabilities(state) is None), but lower needs every outcome "
+            "with its probability"
+        )
     check("chance_probabilities", chance, (actions,), np.floating, f"floats [{actions}]")
     returns = shape_of("returns", game.returns, state)
     check("returns", returns, (players,), np.number, f"floats [{players}]")

@@ -173,6 +173,12 @@ class ArrayGoofspiel(Bundled):
             facts.append(jnp.where(hidden, 0, state.bids).reshape(-1))
         return jnp.concatenate(facts)
 
+    def infoset_limits(self) -> np.ndarray:
+        """See `infoset`."""
+        card, winner = [0, self.num_actions], [0, self.num_players + 1]
+        bids = [card] * self.turns + [winner] * self.turns if self.imp_info else [card] * self.turns * self.num_players
+        return np.array([[0, self.num_players - 1], *[card] * self.turns, *bids])
+
     def infoset_key(self, row: np.ndarray, player: int) -> Hashable:
         """As in `Goofspiel.infoset_key`."""
         values: list[int] = row.tolist()

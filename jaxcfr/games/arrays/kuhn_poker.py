@@ -100,6 +100,11 @@ class ArrayKuhnPoker(Bundled):
             [state.cards[player].astype(jnp.int32) + 1, state.moves.astype(jnp.int32) + 32 * waiting, state.bets]
         )
 
+    def infoset_limits(self) -> np.ndarray:
+        """The bets are written in binary."""
+        n = self.num_players
+        return np.array([[0, n + 1], [0, 32 * n], [0, 2 ** (2 * n - 1) - 1]])
+
     def infoset_key(self, row: np.ndarray, player: int) -> Hashable:
         """As in `KuhnPoker.infoset_key`."""
         card, counts, bets = row.tolist()

@@ -190,6 +190,11 @@ class ArrayLeducPoker(Bundled):
         facts = jnp.stack([state.cards[player], state.cards[-1], stage.astype(self._card_dtype)])
         return jnp.concatenate([facts, state.letters.reshape(-1).astype(self._card_dtype)])
 
+    def infoset_limits(self) -> np.ndarray:
+        """See `infoset`."""
+        cards, letters = [0, self.cards], [0, RAISE + 1]
+        return np.array([cards, cards, [-self.num_players, 1], *[letters] * (2 * self.most_moves)])
+
     def infoset_key(self, row: np.ndarray, player: int) -> Hashable:
         """As in `LeducPoker.infoset_key`."""
         own, board, stage, *moves = row.tolist()

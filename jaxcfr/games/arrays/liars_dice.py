@@ -127,6 +127,12 @@ class ArrayLiarsDice(Bundled):
         dice = jnp.where(waiting > 0, jnp.where(first, -waiting, 0), state.dice[player].astype(jnp.int32))
         return jnp.concatenate([dice, state.bids])
 
+    def infoset_limits(self) -> np.ndarray:
+        """The bids are written in binary."""
+        die, word = [0, self.sides - 1], [-(2**31), 2**31 - 1]
+        first = [-2 * self.numdice, self.sides - 1]
+        return np.array([first, *[die] * (self.numdice - 1), *[word] * self.words])
+
     def infoset_key(self, row: np.ndarray, player: int) -> Hashable:
         """As in `LiarsDice.infoset_key`."""
         values: list[int] = row.tolist()

@@ -33,6 +33,13 @@ __all__ = ["PREFIX", "OpenSpielGame", "from_openspiel", "load_openspiel"]
 PREFIX = "openspiel:"
 """How the names of OpenSpiel's games begin."""
 
+MAX_DEPTH = 10_000
+"""Longer plays are refused: a state of OpenSpiel holds all its moves, so that they take memory by the square."""
+
+LOOK_EVERY = 1000
+"""Histories between two looks at the length of the play."""
+
+_SHOWN_ACTIONS = 20
 _CHANCE, _TERMINAL = -1, -4  # what `State.current_player()` returns there
 
 
@@ -247,12 +254,13 @@ def _one_line(error: Exception, limit: int = 300) -> str:
 
 
 def _path(game: Any, state: Any) -> str:
-    """The actions up to a state, in OpenSpiel's words."""
+    """The actions up to a state, in OpenSpiel's words; of many, the last ones."""
     node, path = game.new_initial_state(), []
     for action in state.history()[len(node.history()) :]:
         path.append(node.action_to_string(node.current_player(), action))
         node.apply_action(action)
-    return format_path(path)
+    before = len(path) - _SHOWN_ACTIONS
+    return format_path(path) if before <= 0 else f"({before} moves before) > {format_path(path[before:])}"
 
 
 class _Walk:
@@ -278,8 +286,9 @@ class _Walk:
 
     def run(self) -> None:
         """Fills the columns."""
-        player, payoffs, infoset = self.player, self.payoffs, self.infoset
-        add_player, add_payoffs = player.append, payoffs.extend
+        player, infoset, all_actions, numbers = self.player, self.infoset, self.actions, self.numbers
+        add_player, add_payoffs = player.append, self.payoffs.extend
+        look_at = LOOK_EVERY
         state = self.root.state.clone()
         add_player(state.current_player())
         total = 1
@@ -292,7 +301,13 @@ class _Walk:
                 state, row = states.pop(), rows.pop()
                 acting = player[row]
                 if acting >= 0:
-                    actions, number = self._decide(state, acting)
+                    actions = state.legal_actions()
+                    known = all_actions[acting]
+                    number = numbers[acting].setdefault(state.information_state_string(acting), len(known))
+                    if number == len(known):
+                        self._add_infoset(state, acting, actions)
+                    elif actions != known[number]:
+                        raise self._other_actions(acting, number, actions)
                     infoset.append(number)
                 else:
                     actions = self._deal(state, acting)
@@ -315,6 +330,10 @@ class _Walk:
                 if waiting:
                     states += reversed(waiting)
                     rows += reversed(waiting_rows)
+                if total > look_at:
+                    look_at = total + LOOK_EVERY
+                    if state.move_number() > MAX_DEPTH:
+                        raise checks.BrokenRuleError(f"the play goes on after {MAX_DEPTH:,} moves; it may never end")
                 if total > self.max_nodes:
                     raise too_large(self.root.name, self.max_nodes, total, len(states), BYTES_PER_HISTORY)
         except checks.BrokenRuleError as error:
@@ -324,21 +343,17 @@ class _Walk:
         except Exception as error:
             raise _failure(error, self.root.game, state) from error
 
-    def _decide(self, state: Any, acting: int) -> tuple[list[int], int]:
-        """The legal actions of a player, and the number of its information set."""
-        actions: list[int] = state.legal_actions()
-        known, numbers = self.actions[acting], self.numbers[acting]
-        number = numbers.setdefault(state.information_state_string(acting), len(known))
-        if number == len(known):
-            checks.moves("legal_actions()", tuple(actions))
-            known.append(actions)
-            self.labels[acting].append(tuple([state.action_to_string(acting, action) for action in actions]))
-        elif actions != known[number]:
-            raise checks.BrokenRuleError(
-                f"information set {list(numbers)[number]!r} of player {acting} has the legal actions {actions} here, "
-                f"but {known[number]} in another of its histories"
-            )
-        return actions, number
+    def _add_infoset(self, state: Any, acting: int, actions: list[int]) -> None:
+        """Makes the next information set of a player, met at `state` first."""
+        checks.moves("legal_actions()", tuple(actions))
+        self.actions[acting].append(actions)
+        self.labels[acting].append(tuple([state.action_to_string(acting, action) for action in actions]))
+
+    def _other_actions(self, acting: int, number: int, actions: list[int]) -> checks.BrokenRuleError:
+        return checks.BrokenRuleError(
+            f"information set {list(self.numbers[acting])[number]!r} of player {acting} has the legal actions {actions} "
+            f"here, but {self.actions[acting][number]} in another of its histories"
+        )
 
     def _deal(self, state: Any, acting: int) -> list[int]:
         """The outcomes of chance; notes their probabilities."""

@@ -141,18 +141,23 @@ class _Table:
         return {key: number for number, key in enumerate(self.keys)}
 
     def row(self, number: int) -> np.ndarray:
-        """A set's probabilities, rescaled to sum to 1: a float32 solve leaves them off by its rounding."""
+        """A set's probabilities, rescaled to sum to 1: a float32 solve leaves them off by its rounding.
+
+        Those that sum to 1 but for rounding in float64 are left alone, so that what is rescaled once stays the same.
+        """
         values = self.probabilities[self.offsets[number] : self.offsets[number + 1]]
-        total: np.ndarray = values / values.sum()
-        return total
+        total = float(values.sum())
+        row: np.ndarray = values / (1.0 if abs(total - 1) <= len(values) * np.finfo(np.float64).eps else total)
+        return row
 
 
 class Profile:
     """One behaviour strategy per player, by information-set key.
 
-    Made by `from_strategy`, `load`, `from_dict`, `from_json` or `from_csv`; never changes. Two profiles are equal if
-    they hold the same keys in the same order with the same actions and exactly the same probabilities, and the same
-    facts about how they came about. `len(profile)` is the number of information sets of all players.
+    Made by `from_strategy`, `from_probabilities`, `load`, `from_dict`, `from_json` or `from_csv`; never changes. Two
+    profiles are equal if they hold the same keys in the same order with the same actions and exactly the same
+    probabilities, and the same facts about how they came about. `len(profile)` is the number of information sets of
+    all players.
 
     Attributes:
       game_name: of the game it was made for.
@@ -280,7 +285,6 @@ class Profile:
           ProfileError: an argument is not what it should be, or the strategy is being traced.
         """
         from jaxcfr.concrete import is_concrete
-        from jaxcfr.regret.text import describe
 
         tree = _tree_of(lowered, "from_strategy")
         if isinstance(strategy, (tuple, list)):
@@ -288,26 +292,52 @@ class Profile:
         if not is_concrete(strategy, tree):
             raise ProfileError("a profile holds numbers: make it outside of jit, vmap and grad")
         tree.check_strategy(strategy)
-        numbers: dict[_Menu, int] = {}
-        tables = []
-        for player, keys in enumerate(lowered.infoset_keys):
-            indices, offsets = tree.treeplexes[player].sequence_indices()
+        values = []
+        for vector, treeplex in zip(strategy, tree.treeplexes, strict=True):
+            indices, _ = treeplex.sequence_indices()
             # check_strategy lets rounding below zero pass.
-            values = np.maximum(np.asarray(strategy[player]).astype(np.float64)[indices], 0.0)
-            menus = [
-                numbers.setdefault(_Menu(actions, labels), len(numbers))
-                for actions, labels in zip(lowered.actions[player], lowered.action_labels[player], strict=True)
-            ]
-            tables.append(_Table(tuple(keys), np.array(menus, np.int32), offsets.astype(np.int64), values))
-        return Profile(
-            lowered.name,
-            TreeShape.of(tree),
-            list(numbers),
-            tables,
-            variant=None if variant is None else describe(variant),
-            iterations=_whole_number("iterations", iterations, 0),
-            seed=_whole_number("seed", seed),
-        )
+            values.append(np.maximum(np.asarray(vector).astype(np.float64)[indices], 0.0))
+        return _bind(lowered, values, variant, iterations, seed)
+
+    @staticmethod
+    def from_probabilities(
+        lowered: LoweredGame,
+        probabilities: Sequence[Sequence[Any]],
+        *,
+        variant: Any = None,
+        iterations: Any = None,
+        seed: int | None = None,
+    ) -> Profile:
+        """Binds probabilities by information set to the keys of a game; kept in float64, whatever the tree's dtype.
+
+        Args:
+          lowered: what `jaxcfr.lower` returned.
+          probabilities: per player, per information set in the order of `lowered.infoset_keys`, one number per action.
+          variant, iterations, seed: see `from_strategy`.
+
+        Raises:
+          ProfileError: numbers are missing or are no distribution (within `TOLERANCE`), or an argument is not what it
+            should be.
+        """
+        _tree_of(lowered, "from_probabilities")
+        count = len(lowered.infoset_keys)
+        if len(probabilities) != count:
+            raise ProfileError(f"probabilities of {len(probabilities)} players were given, but the game has {count}")
+        values = []
+        for player, (rows, keys, actions) in enumerate(
+            zip(probabilities, lowered.infoset_keys, lowered.actions, strict=True)
+        ):
+            if len(rows) != len(keys):
+                raise ProfileError(f"player {player} has {len(keys)} information sets, but {len(rows)} rows were given")
+            arrays = [np.asarray(row, np.float64) for row in rows]
+            for array, key, legal in zip(arrays, keys, actions, strict=True):
+                if array.shape != (len(legal),):
+                    raise ProfileError(
+                        f"player {player} has {len(legal)} actions at the information set {_key_name(key)}, but its "
+                        f"row has the shape {array.shape}"
+                    )
+            values.append(np.concatenate(arrays) if arrays else np.zeros(0))
+        return _bind(lowered, values, variant, iterations, seed)
 
     def to_strategy(self, lowered: LoweredGame, *, missing: Missing = "error") -> Strategy:
         """The flat vectors of a tree: one array per player, `[L_p]`, in the tree's dtype.
@@ -991,6 +1021,30 @@ class _Builder:
             iterations=facts["iterations"],
             seed=facts["seed"],
         )
+
+
+def _bind(lowered: LoweredGame, values: Sequence[np.ndarray], variant: Any, iterations: Any, seed: Any) -> Profile:
+    """The profile of probabilities, per player concatenated in the order of its information sets, and facts."""
+    from jaxcfr.regret.text import describe
+
+    numbers: dict[_Menu, int] = {}
+    tables = []
+    for player, keys in enumerate(lowered.infoset_keys):
+        menus = [
+            numbers.setdefault(_Menu(actions, labels), len(numbers))
+            for actions, labels in zip(lowered.actions[player], lowered.action_labels[player], strict=True)
+        ]
+        offsets = np.cumsum([0, *map(len, lowered.actions[player])], dtype=np.int64)
+        tables.append(_Table(tuple(keys), np.array(menus, np.int32), offsets, values[player]))
+    return Profile(
+        lowered.name,
+        TreeShape.of(lowered.tree),
+        list(numbers),
+        tables,
+        variant=None if variant is None else describe(variant),
+        iterations=_whole_number("iterations", iterations, 0),
+        seed=_whole_number("seed", seed),
+    )
 
 
 def _menu(actions: tuple[Hashable, ...], labels: tuple[Any, ...]) -> _Menu:

@@ -5,7 +5,7 @@ imports it inside the function that uses it.
 """
 
 from jaxcfr.interop.gambit import EfgGame, EfgInfoset, format_efg, parse_efg, read_efg, write_efg
-from jaxcfr.interop.openspiel import OpenSpielGame, from_openspiel
+from jaxcfr.interop.openspiel import OpenSpielGame, from_openspiel, from_openspiel_policy, to_openspiel
 
 __all__ = [
     "EfgGame",
@@ -13,7 +13,9 @@ __all__ = [
     "OpenSpielGame",
     "format_efg",
     "from_openspiel",
+    "from_openspiel_policy",
     "parse_efg",
     "read_efg",
+    "to_openspiel",
     "write_efg",
 ]

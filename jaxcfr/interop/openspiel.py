@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import math
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,17 @@ from jaxcfr.errors import (
     GameLookupError,
     JaxCFRError,
     MissingPackageError,
+    ProfileError,
 )
 from jaxcfr.games import checks
 from jaxcfr.games.base import Action, Game, format_path
 from jaxcfr.games.options import illegal_action
+from jaxcfr.profile import TOLERANCE, Profile
 from jaxcfr.tree.limits import BYTES_PER_HISTORY, too_large
+from jaxcfr.tree.lower import lower
 from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable, Walked
 
-__all__ = ["PREFIX", "OpenSpielGame", "from_openspiel", "load_openspiel"]
+__all__ = ["OpenSpielGame", "from_openspiel", "from_openspiel_policy", "load_openspiel", "to_openspiel"]
 
 PREFIX = "openspiel:"
 """How the names of OpenSpiel's games begin."""
@@ -200,6 +204,143 @@ def load_openspiel(spec: str) -> OpenSpielGame:
     return from_openspiel(game)
 
 
+def to_openspiel(profile: Profile, game: Any) -> Any:
+    """A profile of a game of OpenSpiel as `open_spiel.python.policy.TabularPolicy`.
+
+    Every information state of the game has to be in the profile, with the same actions. Probabilities that a float32
+    solve left off by its rounding are rescaled to sum to 1, as everywhere where a profile is played.
+
+    Args:
+      profile: of a game with the same information-state strings, `load_game("openspiel:...")`.
+      game: the `pyspiel.Game`, or a history of it in jaxcfr. A game of simultaneous moves stands for its turn-based
+        form, which is the game of the policy.
+
+    Raises:
+      ProfileError: the profile has another number of players, lacks an information state, or has other actions
+        there; or two players share an information-state string, so that a `TabularPolicy` cannot tell them apart.
+      MissingPackageError: OpenSpiel is not installed.
+      GameError, ChanceNotEnumerableError: see `from_openspiel`.
+    """
+    game = _turn_based(game, "to_openspiel").game
+    if game.num_players() != profile.num_players:
+        raise ProfileError(
+            f"this profile of {profile.game_name} has strategies of {profile.num_players} players, but "
+            f"{PREFIX}{game.to_string()} has {game.num_players()}"
+        )
+    from open_spiel.python.policy import TabularPolicy
+
+    policy = TabularPolicy(game)
+    policy.action_probability_array[:] = 0
+    for row, state in zip(policy.action_probability_array, policy.states, strict=True):
+        row[state.legal_actions()] = profile.policy_strict(OpenSpielGame(game, state))
+    # OpenSpiel merges equal strings of different players; the profile has them apart.
+    owners = {key: player for player, keys in enumerate(policy.states_per_player) for key in keys}
+    for player, keys in enumerate(profile.infoset_keys):
+        for key in keys:
+            if owners.get(key, player) != player:
+                raise ProfileError(
+                    f"players {owners[key]} and {player} share the information-state string {key!r}, and a "
+                    "TabularPolicy has one entry for both"
+                )
+    return policy
+
+
+def from_openspiel_policy(policy: Any, game: Any) -> Profile:
+    """A policy of OpenSpiel as a `jaxcfr.Profile`, for every information set of the game.
+
+    The policy is asked at one history of each information set; that it plays the same at all of them is up to it.
+    `from_openspiel_policy(to_openspiel(profile, game), game)` has the probabilities that `profile` plays, bit for bit.
+
+    Args:
+      policy: of OpenSpiel, in Python or C++, or any object with `action_probabilities(state, player)`, or a function
+        from state to dictionary. Actions that are left out have probability 0.
+      game: the `pyspiel.Game`, or a history of it in jaxcfr. A policy of a game of simultaneous moves is asked at the
+        states of that game.
+
+    Raises:
+      ProfileError: the policy has nothing for an information state, or no distribution over the legal actions.
+      MissingPackageError: OpenSpiel is not installed.
+      GameError, ...: see `from_openspiel` and `jaxcfr.lower`.
+    """
+    root = _turn_based(game, "from_openspiel_policy")
+    lowered = lower(root)
+    ask = _asker(policy)
+    rows: list[dict[Hashable, list[float]]] = [{} for _ in range(root.num_players)]
+    for state in _first_states(root, sum(lowered.tree.num_infosets)):
+        player = state.current_player()
+        key = state.information_state_string(player)
+        rows[player][key] = _distribution(ask, state, player, key)
+    return Profile.from_probabilities(
+        lowered, [[own[key] for key in keys] for own, keys in zip(rows, lowered.infoset_keys, strict=True)]
+    )
+
+
+def _turn_based(game: Any, what: str) -> OpenSpielGame:
+    """The root of the game that a user names by a `pyspiel.Game` or a history."""
+    _pyspiel(what)
+    if isinstance(game, OpenSpielGame):
+        return OpenSpielGame(game.game, game.game.new_initial_state())
+    return from_openspiel(game)
+
+
+def _asker(policy: Any) -> Callable[[Any, int], Any]:
+    """How a policy is asked at a state of the turn-based game."""
+    import pyspiel
+
+    dynamics = getattr(getattr(policy, "game", None), "get_type", lambda: None)()
+    simultaneous = dynamics is not None and dynamics.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
+
+    def ask(state: Any, player: int) -> Any:
+        if simultaneous and hasattr(state, "simultaneous_game_state"):
+            return policy.action_probabilities(state.simultaneous_game_state(), player)
+        if isinstance(policy, pyspiel.Policy):
+            return policy.action_probabilities(state)
+        if hasattr(policy, "action_probabilities"):
+            return policy.action_probabilities(state, player)
+        return policy(state)
+
+    return ask
+
+
+def _distribution(ask: Callable[[Any, int], Any], state: Any, player: int, key: str) -> list[float]:
+    """What a policy plays at a state, in the order of the legal actions."""
+
+    def error(problem: str, cause: Exception | None = None) -> ProfileError:
+        found = ProfileError(f"player {player}, information state {key!r}: the policy {problem}")
+        found.__cause__ = cause
+        return found
+
+    try:
+        given = {int(action): float(p) for action, p in dict(ask(state, player)).items()}
+    except Exception as cause:  # policies are anybody's
+        raise error(f"raised {type(cause).__name__}: {cause}", cause) from cause
+    legal = state.legal_actions()
+    illegal = [action for action, p in given.items() if p and action not in legal]
+    if illegal:
+        raise error(f"plays the illegal action {illegal[0]}")
+    row = [given.get(action, 0.0) for action in legal]
+    if not (min(row) >= 0 and abs(math.fsum(row) - 1) <= TOLERANCE):
+        raise error(f"has no distribution: {given}")
+    return row
+
+
+def _first_states(root: OpenSpielGame, count: int) -> Iterator[Any]:
+    """A state of each of the `count` information sets."""
+    met: set[tuple[int, str]] = set()
+    states = [root.state]
+    while states and len(met) < count:
+        state = states.pop()
+        player = state.current_player()
+        if player == _TERMINAL:
+            continue
+        if player >= 0:
+            key = player, state.information_state_string(player)
+            if key not in met:
+                met.add(key)
+                yield state
+        states += [state.child(action) for action in reversed(state.legal_actions())]
+
+
 def _pyspiel(what: str) -> Any:
     try:
         import pyspiel
@@ -351,8 +492,8 @@ class _Walk:
 
     def _other_actions(self, acting: int, number: int, actions: list[int]) -> checks.BrokenRuleError:
         return checks.BrokenRuleError(
-            f"information set {list(self.numbers[acting])[number]!r} of player {acting} has the legal actions {actions} "
-            f"here, but {self.actions[acting][number]} in another of its histories"
+            f"information set {list(self.numbers[acting])[number]!r} of player {acting} has the legal actions "
+            f"{actions} here, but {self.actions[acting][number]} in another of its histories"
         )
 
     def _deal(self, state: Any, acting: int) -> list[int]:

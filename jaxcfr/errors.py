@@ -51,6 +51,10 @@ class NotTwoPlayerConstantSumError(JaxCFRError):
     """The quantity is only defined for two-player constant-sum games."""
 
 
+class SubgameError(JaxCFRError):
+    """A path, a closure or values describe no part of a game that could be solved."""
+
+
 class AnalyticsError(JaxCFRError):
     """An exact quantity came out impossible (for example a negative gain)."""
 

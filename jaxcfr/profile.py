@@ -409,6 +409,73 @@ class Profile:
             f"the game is {lowered.name} ({TreeShape.of(lowered.tree)})"
         )
 
+    # Parts of a game
+
+    def overlaid(self, override: Profile) -> Profile:
+        """This profile, with the strategies of another one wherever that has the information set.
+
+        Args:
+          override: of the same game or a part of it; usually smaller.
+
+        Raises:
+          ProfileError: `override` has an information set that this profile does not have, or other actions in one.
+        """
+        if not isinstance(override, Profile):
+            raise ProfileError(f"a profile can be overlaid with a profile, not with {type(override).__name__}")
+        if override.num_players != self.num_players:
+            raise ProfileError(
+                f"a profile of {self.num_players} players cannot be overlaid with one of {override.num_players}"
+            )
+        tables = []
+        for player, (table, other) in enumerate(zip(self._tables, override._tables, strict=True)):
+            values = table.probabilities.copy()
+            for number, key in enumerate(other.keys):
+                mine = table.numbers.get(key)
+                if mine is None:
+                    self._unknown(player, key)
+                menu, known = override._menus[other.menus[number]], self._menus[table.menus[mine]]
+                self._check_menu(player, key, known, menu.actions, menu.labels)
+                values[table.offsets[mine] : table.offsets[mine + 1]] = other.row(number)
+            tables.append(_Table(table.keys, table.menus, table.offsets, values))
+        return Profile(self.game_name, self.tree_shape, self._menus, tables, variant=None, iterations=None, seed=None)
+
+    def restricted(self, keys: Sequence[Sequence[Hashable]], histories: int, terminals: int, depth: int) -> Profile:
+        """The strategies at some information sets only.
+
+        Args:
+          keys: per player, which.
+          histories, terminals, depth: counts of the part of the game that has them.
+
+        Raises:
+          ProfileError: there is no such information set.
+        """
+        tables = []
+        for player, (table, wanted) in enumerate(zip(self._tables, keys, strict=True)):
+            for key in wanted:
+                if key not in table.numbers:
+                    self._unknown(player, key)
+            rows = np.array([table.numbers[key] for key in wanted], np.int64)
+            counts = np.diff(table.offsets)[rows]
+            offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+            index = np.arange(offsets[-1]) + np.repeat(table.offsets[rows] - offsets[:-1], counts)
+            tables.append(_Table(tuple(wanted), table.menus[rows], offsets, table.probabilities[index]))
+        shape = TreeShape(
+            histories,
+            terminals,
+            depth,
+            tuple(len(table.keys) for table in tables),
+            tuple(len(table.probabilities) + 1 for table in tables),
+        )
+        return Profile(
+            self.game_name,
+            shape,
+            self._menus,
+            tables,
+            variant=self.variant,
+            iterations=self.iterations,
+            seed=self.seed,
+        )
+
     # Playing
 
     def policy(self, game: Any, player: int | None = None) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Parts of games, solved again."""

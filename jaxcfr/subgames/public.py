@@ -1,0 +1,332 @@
+"""Safe re-solving: the closed part of a game around a history, and the games that are solved in its place."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from jaxcfr.errors import OptionError, SubgameError
+from jaxcfr.games.base import format_path
+from jaxcfr.regret.variants import RegretVariant
+from jaxcfr.solve import Updates
+from jaxcfr.subgames.blueprint import Blueprint, as_blueprint
+from jaxcfr.subgames.depth import LeafValues, check_depth, continuation_of
+from jaxcfr.subgames.part import Part, part_of
+from jaxcfr.subgames.resolving import ResolvingGame, Safety, build_resolving_game, check_safety
+from jaxcfr.subgames.solved import SolvedSubgame, solve_games
+from jaxcfr.tree.nodes import TERMINAL
+
+UNREACHABLE = 1e12
+"""A part reached with less than this many times the smallest number of the dtype counts as never reached."""
+
+
+class Roots(NamedTuple):
+    """The roots of a part, as the opponent of a player who solves it again sees them.
+
+    Attributes:
+      part: the part, without the roots of information sets that the player's own reach leaves out.
+      label: `[R]`, the opponent's information set that each root belongs to, counted from 0.
+      reach: `[R]`, the reach of the roots by everyone but the opponent.
+      values: `[n]`, the opponent's counterfactual best-response values of these information sets.
+    """
+
+    part: Part
+    label: np.ndarray
+    reach: np.ndarray
+    values: np.ndarray
+
+
+class PublicSubgame:
+    """A part of a game that is closed under descendants and under what both players know.
+
+    Made by `Subgame.public` or `PublicSubgame.at`.
+
+    Attributes:
+      blueprint: the strategy of the whole game.
+      path: of the history it was made around.
+      closure: "observation" or "derived", which of the two it was closed under.
+      inside: `[N]` bool, the histories of the whole game that belong to it.
+      part: them, down to `max_depth` plies below the roots.
+      max_depth: None for all.
+    """
+
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        row: int,
+        path: tuple[Hashable, ...],
+        closure: str | None,
+        max_depth: int | None,
+        leaf_values: LeafValues,
+    ) -> None:
+        """Not called by users."""
+        whole = blueprint.whole
+        self.blueprint = blueprint
+        self.path = path
+        self.row = row
+        self.classes, self.closure = whole.knowledge(closure)
+        self.inside = whole.close(row, self.classes)
+        self.max_depth = max_depth
+        self.part = part_of(whole, self.inside, max_depth)
+        self._leaf_values = leaf_values
+        self._roots: dict[int, Roots] = {}
+
+    @staticmethod
+    def at(
+        game: Any,
+        blueprint: Any,
+        path: Sequence[Hashable],
+        *,
+        closure: str | None = None,
+        max_depth: int | None = None,
+        leaf_values: LeafValues = None,
+    ) -> PublicSubgame:
+        """The smallest closed part that holds the history at the end of a path; see `Subgame.public`."""
+        blueprint = as_blueprint(game, blueprint)
+        row, _ = blueprint.whole.step_along(path)
+        if blueprint.whole.nodes.player[row] == TERMINAL:
+            raise SubgameError(f"{blueprint.whole.name}: the play has ended at {format_path(path)}: nothing to solve")
+        return PublicSubgame(blueprint, row, tuple(path), closure, check_depth(max_depth, leaf_values), leaf_values)
+
+    def __repr__(self) -> str:
+        return (
+            f"PublicSubgame({self.blueprint.whole.name!r}, around {format_path(self.path)}, closed under "
+            f"{self.closure}: {self.num_roots} roots, {self.num_histories:,} histories)"
+        )
+
+    @property
+    def num_roots(self) -> int:
+        return len(self.part.roots)
+
+    @property
+    def num_histories(self) -> int:
+        return len(self.part.rows)
+
+    @functools.cached_property
+    def root_paths(self) -> tuple[tuple[Hashable, ...], ...]:
+        """The paths of the roots."""
+        return tuple(self.blueprint.whole.path_to(int(row)) for row in self.part.rows[self.part.roots])
+
+    @property
+    def infosets(self) -> tuple[np.ndarray, np.ndarray]:
+        """Per player, the numbers of its information sets in it."""
+        return self.part.infosets(0), self.part.infosets(1)
+
+    def roots(self, player: int) -> Roots | None:
+        """The roots as the opponent of `player` sees them; None where the player's strategy never gets there."""
+        if player not in (0, 1) or isinstance(player, bool):
+            raise OptionError(f"player has to be 0 or 1, not {player!r}")
+        if player not in self._roots:
+            found = self._make_roots(player)
+            if found is None:
+                return None
+            self._roots[player] = found
+        return self._roots[player]
+
+    def _make_roots(self, player: int) -> Roots | None:
+        whole, opponent = self.blueprint.whole, 1 - player
+        rows = self.part.rows[self.part.roots]
+        reach = self.blueprint.reaches[2][rows] * self.blueprint.reaches[player][rows]
+        dtype = whole.lowered.tree.dtype
+        largest = float(np.abs(whole.nodes.payoffs).max())
+        if reach.sum() * max(largest, 1e-300) < UNREACHABLE * np.finfo(dtype).tiny:
+            return None
+        label = self._labels(opponent)
+        count = int(label.max()) + 1
+        total = np.bincount(label, reach, count)
+        kept = total > 0
+        values = np.bincount(label, reach * self.blueprint.best_values(opponent)[rows], count)
+        part = self.part
+        if not kept.all():
+            gone = np.zeros(len(self.inside), bool)
+            gone[rows[~kept[label]]] = True
+            whole.descend(gone)
+            part = part_of(whole, self.inside & ~gone, self.max_depth)
+        number = np.cumsum(kept) - 1
+        chosen = kept[label]
+        return Roots(part, number[label[chosen]], reach[chosen], values[kept])
+
+    def _labels(self, opponent: int) -> np.ndarray:
+        """`[R]`, the opponent's information sets at the roots, counted in the order of their first roots."""
+        whole, part = self.blueprint.whole, self.part
+        rows = part.rows[part.roots]
+        known = np.stack([self.classes[opponent][rows], whole.sequence[opponent][rows]])
+        classes, label = np.unique(known, axis=1, return_inverse=True)
+        label = label.reshape(-1)
+        # Where one of its information sets further down cannot tell two of these apart, they are one.
+        inside = np.flatnonzero(self.inside & (whole.nodes.player == opponent))
+        root_of = np.full(len(self.inside), -1, np.int64)
+        full = part if self.max_depth is None else part_of(whole, self.inside)
+        root_of[full.rows] = full.root_of
+        count, sets = classes.shape[1], whole.nodes.num_actions[opponent].size
+        graph = scipy.sparse.coo_matrix(
+            (np.ones(len(inside), np.int8), (label[root_of[inside]], count + whole.nodes.infoset[inside])),
+            shape=(count + sets, count + sets),
+        )
+        _, component = scipy.sparse.csgraph.connected_components(graph, directed=False)
+        component = component[label]
+        _, first, inverse = np.unique(component, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))
+        result: np.ndarray = rank[inverse.reshape(-1)]
+        return result
+
+    def allowances(self, player: int) -> np.ndarray:
+        """`[n]`, what the opponent's root information sets may take of the gifts on the way to them."""
+        roots = self._require_roots(player)
+        whole, opponent = self.blueprint.whole, 1 - player
+        rows = roots.part.rows[roots.part.roots]
+        share = self.blueprint.gifts[opponent][whole.sequence[opponent][rows]]
+        allowances: np.ndarray = np.bincount(roots.label, roots.reach * share, len(roots.values))
+        return allowances
+
+    def _require_roots(self, player: int) -> Roots:
+        roots = self.roots(player)
+        if roots is None:
+            raise SubgameError(
+                f"{self.blueprint.whole.name}: player {player} never gets to {format_path(self.path)} by its own "
+                "strategy and chance, so that it has nothing to solve again there"
+            )
+        return roots
+
+    def game(self, player: int, safety: Safety = "resolve", opponent_values: Any = None) -> ResolvingGame:
+        """The game that `player` solves to get its strategy for this part.
+
+        Args:
+          player: 0 or 1.
+          safety: "resolve", "maxmargin" or "reach".
+          opponent_values: `[n]`, the opponent's values of its root information sets, weighted with the reach of
+            everyone else as counterfactual values are, in chips of the whole game and in the order of `roots(player)`;
+            None for its counterfactual best-response values.
+
+        Raises:
+          SubgameError: the player never gets there, or the values do not fit.
+        """
+        if check_safety(safety) in ("unsafe", "shift"):
+            raise OptionError(f'safety "{safety}" makes one game for both players: see joint_game')
+        roots = self._require_roots(player)
+        values = roots.values
+        if opponent_values is not None:
+            values = np.asarray(opponent_values, np.float64)
+            if values.shape != roots.values.shape or not np.all(np.isfinite(values)):
+                raise SubgameError(
+                    f"opponent_values has to be {len(roots.values)} finite numbers, one for each root information set "
+                    f"of player {1 - player}, not {np.array2string(values, threshold=8)}"
+                )
+        if safety == "reach":
+            values = values + self.allowances(player)
+        return self._build(
+            roots.part, safety, (player,), 1 - player, label=roots.label, root_reach=roots.reach, values=values
+        )
+
+    def joint_game(self, safety: Safety, opponent: int | None = None) -> ResolvingGame:
+        """The one game that stands for both players without any guarantee.
+
+        Args:
+          safety: "unsafe" (the roots are dealt by everyone's reach) or "shift" (by all but the opponent's, whose
+            payoffs are shifted, see `Subgame.at`).
+          opponent: for "shift", by default the player who does not act at the end of the path.
+
+        Raises:
+          SubgameError: the blueprint never gets there, or chance acts at the end of the path and no opponent is given.
+        """
+        whole, rows = self.blueprint.whole, self.part.rows[self.part.roots]
+        label = np.zeros(len(rows), np.int64)
+        if check_safety(safety) == "unsafe":
+            reach = self.blueprint.reaches[:, rows].prod(0)
+            if not reach.sum() * np.abs(whole.nodes.payoffs).max() > UNREACHABLE * np.finfo(
+                whole.lowered.tree.dtype
+            ).tiny:
+                raise SubgameError(
+                    f"{whole.name}: the blueprint never gets to {format_path(self.path)}, and the unsafe way needs its "
+                    'reach: use safety="resolve"'
+                )
+            return self._build(self.part, safety, (0, 1), -1, label=label, root_reach=reach, values=np.zeros(1))
+        if safety != "shift":
+            raise OptionError(f'safety "{safety}" makes a game for each player: see game')
+        if opponent is None:
+            actor = int(whole.nodes.player[self.row])
+            if actor < 0:
+                raise SubgameError(f"chance acts at {format_path(self.path)}: say whose payoffs to shift: opponent=0 or 1")
+            opponent = 1 - actor
+        reach = self.blueprint.reaches[2][rows] * self.blueprint.reaches[1 - opponent][rows]
+        if not reach.sum() > 0:
+            raise SubgameError(f"{whole.name}: player {1 - opponent} never gets to {format_path(self.path)}")
+        values = self.blueprint.values[rows, opponent]
+        return self._build(self.part, safety, (0, 1), opponent, label=label, root_reach=reach, values=values)
+
+    def _build(
+        self, part: Part, safety: Safety, players: tuple[int, ...], opponent: int, **numbers: np.ndarray
+    ) -> ResolvingGame:
+        whole = part.whole
+        edges = np.ones(len(self.inside))
+        if opponent >= 0:
+            below = 1 + np.flatnonzero(whole.nodes.player[whole.nodes.parent[1:]] == opponent)
+            edges[below] = self.blueprint.edges[below]
+        payoffs = np.zeros((len(self.inside), 2))
+        payoffs[whole.nodes.player == TERMINAL] = whole.nodes.payoffs
+        continuation = None
+        if part.cut_off.any():
+            continuation = continuation_of(self.blueprint, self._leaf_values, opponent, part, self.classes)
+        return build_resolving_game(
+            part,
+            safety,
+            players=players,
+            opponent=opponent,
+            opponent_edges=edges,
+            terminal_payoffs=payoffs,
+            continuation=continuation,
+            name=f"{whole.name} from {format_path(self.path)} on, {safety}",
+            dtype=whole.lowered.tree.dtype,
+            **numbers,
+        )
+
+    def games(self, safety: Safety = "resolve", opponent_values: Any = None) -> tuple[ResolvingGame, ...]:
+        """All games that `solve` solves: one for each player who gets here, or the joint one.
+
+        Args:
+          safety: see `solve`.
+          opponent_values: a pair: for the game of player 0, and for that of player 1; each as in `game`, or None.
+        """
+        if check_safety(safety) in ("unsafe", "shift"):
+            if opponent_values is not None:
+                raise OptionError(f'opponent_values have no place in safety="{safety}"')
+            return (self.joint_game(safety),)
+        given = (None, None) if opponent_values is None else opponent_values
+        if not isinstance(given, (tuple, list)) or len(given) != 2:
+            raise OptionError("opponent_values has to be a pair: for the game of player 0 and for that of player 1")
+        return tuple(self.game(p, safety, given[p]) for p in range(2) if self.roots(p) is not None)
+
+    def solve(
+        self,
+        iterations: int = 1000,
+        variant: RegretVariant | None = None,
+        *,
+        safety: Safety = "resolve",
+        opponent_values: Any = None,
+        updates: Updates = "alternating",
+    ) -> SolvedSubgame:
+        """Solves the part again for both players.
+
+        Args:
+          iterations, variant, updates: as in `jaxcfr.solve`.
+          safety: what the solution promises.
+            "resolve" (default): the re-solving game of Burch, Johanson and Bowling (2014). At each of its root
+              information sets the opponent may terminate, for the value that it has under the blueprint, or follow.
+              With the default values exploitability rises by at most the re-solving game's own error.
+            "maxmargin": Moravcik et al. (2016). The opponent chooses among its root information sets, whose values are
+              measured from those of the blueprint: the smallest improvement is made as large as possible.
+            "reach": the same with the gifts of Brown and Sandholm (2017) added to what the opponent may have.
+            "unsafe": everyone's strategy above is taken for fixed. Nothing is promised, see docs/subgames.md.
+            "shift": the payoff shift of `Subgame.at` over this part. Nothing is promised.
+          opponent_values: see `games`.
+
+        Raises:
+          SubgameError: nobody gets here by the blueprint.
+        """
+        games = self.games(safety, opponent_values)
+        return solve_games(self.blueprint, self.part, games, iterations, variant, updates)

@@ -4,6 +4,7 @@ rules of a game --lower--> LoweredGame: GameTree + keys --solve--> SolverState -
 """
 
 from jaxcfr import errors, interop
+from jaxcfr.abstraction import Abstracted, Abstraction, Identity, MergedInfosets, lift
 from jaxcfr.analytics import (
     best_response,
     best_response_values,
@@ -47,6 +48,21 @@ from jaxcfr.regret.variants import (
     vanilla,
 )
 from jaxcfr.solve import SolverState, average_strategy, current_strategy, solve, state_from_profile
+from jaxcfr.subgames import (
+    Blueprint,
+    DepthLimitedSubgame,
+    PublicSubgame,
+    SolvedSubgame,
+    Subgame,
+    SubgameAgent,
+    check_invariants,
+    compose_profiles,
+    continuation_value,
+    solve_subgame,
+    solve_subgame_depth_limited,
+    solve_subgame_plain,
+    solve_together,
+)
 from jaxcfr.tree.build import build_tree
 from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.game_tree import GameTree, Strategy, stack
@@ -56,17 +72,27 @@ from jaxcfr.tree.nodes import NodeTable
 __version__ = "0.1.0"
 
 __all__ = [
+    "Abstracted",
+    "Abstraction",
     "ArrayGame",
+    "Blueprint",
+    "DepthLimitedSubgame",
     "Estimate",
     "Game",
     "GameTree",
     "HeadToHead",
+    "Identity",
     "LoweredGame",
+    "MergedInfosets",
     "NodeTable",
     "Profile",
+    "PublicSubgame",
     "RegretVariant",
+    "SolvedSubgame",
     "SolverState",
     "Strategy",
+    "Subgame",
+    "SubgameAgent",
     "TablePolicy",
     "UniformPlayer",
     "as_game",
@@ -76,7 +102,10 @@ __all__ = [
     "build_tree",
     "cce_gap",
     "cfr_plus",
+    "check_invariants",
+    "compose_profiles",
     "constant",
+    "continuation_value",
     "counterfactual_best_response",
     "counterfactual_reach",
     "counterfactual_values",
@@ -94,6 +123,7 @@ __all__ = [
     "hs_dcfr",
     "hs_pcfr_plus",
     "interop",
+    "lift",
     "linear",
     "linear_cfr",
     "list_games",
@@ -112,6 +142,10 @@ __all__ = [
     "sapcfr_plus",
     "solve",
     "solve_lp",
+    "solve_subgame",
+    "solve_subgame_depth_limited",
+    "solve_subgame_plain",
+    "solve_together",
     "stack",
     "state_from_profile",
     "table_policy",

@@ -55,6 +55,14 @@ class SubgameError(JaxCFRError):
     """A path, a closure or values describe no part of a game that could be solved."""
 
 
+class InvariantError(JaxCFRError):
+    """A strategy breaks a rule that it was checked against; the message names the information set."""
+
+
+class SubgameWarning(UserWarning):
+    """A part of a game is solved in a way that promises nothing for the whole."""
+
+
 class AnalyticsError(JaxCFRError):
     """An exact quantity came out impossible (for example a negative gain)."""
 

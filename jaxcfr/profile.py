@@ -592,6 +592,18 @@ class Profile:
         labels = self._menus[table.menus[number]].distinct_labels
         return dict(zip(labels, table.row(number).tolist(), strict=True))
 
+    def probabilities(self, player: int, key: Hashable) -> dict[Hashable, float] | None:
+        """As `average_strategy`, but by the actions themselves; None where the profile lacks the information set.
+
+        Raises:
+          ProfileError: there is no such player.
+        """
+        table = self._table(player)
+        number = _number(table, key)
+        if number is None:
+            return None
+        return dict(zip(self._menus[table.menus[number]].actions, table.row(number).tolist(), strict=True))
+
     def entropy_summary(self) -> EntropySummary:
         """Mean, minimum and maximum entropy of the strategies, in nats.
 

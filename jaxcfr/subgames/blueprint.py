@@ -13,6 +13,7 @@ from jaxcfr.errors import SubgameError
 from jaxcfr.profile import Profile
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.solve import Updates, average_strategy, solve
+from jaxcfr.subgames.terminals import TerminalFunction, with_terminals
 from jaxcfr.subgames.whole import Whole
 from jaxcfr.tree.game_tree import Strategy
 from jaxcfr.tree.lower import LoweredGame, lower
@@ -129,6 +130,16 @@ class Blueprint:
             self.lowered, self.strategy, variant=self.variant, iterations=self.iterations, seed=self.seed
         )
 
+    def with_terminals(self, terminal_fn: TerminalFunction | None) -> Blueprint:
+        """The same strategy for the game with other payoffs at the end of a play.
+
+        Args:
+          terminal_fn: called with every terminal history; returns its payoffs, or None to keep them.
+        """
+        if terminal_fn is None:
+            return self
+        return Blueprint(self.game, with_terminals(self.whole, terminal_fn), self.strategy, variant=self.variant)
+
     # What cutting needs
 
     @functools.cached_property
@@ -143,12 +154,12 @@ class Blueprint:
 
     @functools.cached_property
     def reaches(self) -> np.ndarray:
-        """`[3, N]`, what player 0, player 1 and chance contribute to the reach of every history."""
+        """`[P + 1, N]`, what every player, and at last chance, contribute to the reach of every history."""
         return self.whole.reaches(self.strategy)
 
     @functools.cached_property
     def values(self) -> np.ndarray:
-        """`[N, 2]`, both players' expected payoffs from every history on."""
+        """`[N, P]`, every player's expected payoff from every history on."""
         return self.whole.values(self.strategy)
 
     def best_values(self, player: int) -> np.ndarray:
@@ -210,21 +221,19 @@ class Blueprint:
         **options: Any,
     ) -> SolvedSubgame:
         """Solves the part of the game around a node again, safely unless told otherwise: see `solve_subgame`."""
-        from jaxcfr.subgames.solved import solve_subgame
+        from jaxcfr.subgames.solving import solve_subgame
 
         return solve_subgame(self.game, self, path, iterations, variant, **options)
 
-    def compose(self, solved: SolvedSubgame | Profile) -> Blueprint:
+    def compose(self, solved: SolvedSubgame | Blueprint | Profile) -> Blueprint:
         """This strategy, with the information sets of a solved part replaced.
 
         Raises:
           ProfileError: the part has an information set that the game has not.
         """
-        from jaxcfr.subgames.solved import SolvedSubgame
+        from jaxcfr.subgames.compose import as_profile
 
-        override = solved.profile if isinstance(solved, SolvedSubgame) else solved
-        if not isinstance(override, Profile):
-            raise SubgameError(f"compose takes a solved subgame or a profile, not {type(solved).__name__}")
+        override = as_profile(solved, "compose")
         composed = Blueprint.from_profile(self.game, self.profile().overlaid(override), lowered=self.lowered)
         if "whole" in self.__dict__:
             composed.__dict__["whole"] = self.whole

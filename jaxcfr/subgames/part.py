@@ -67,14 +67,14 @@ def part_of(whole: Whole, inside: np.ndarray, max_depth: int | None = None) -> P
         root[rows][below] = root[above][below]
         depth[rows][below] = depth[above][below] + 1
     kept = inside if max_depth is None else inside & (depth <= max_depth)
-    rows = np.flatnonzero(kept)
+    members = np.flatnonzero(kept)
     place = np.full(len(inside) + 1, -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    parent = place[nodes.parent[rows]]  # -1, the parent of the whole game's root, reads the last place: -1 again
-    cut_off = np.zeros(len(rows), bool)
+    place[members] = np.arange(len(members))
+    parent = place[nodes.parent[members]]  # -1, the parent of the whole game's root, reads the last place: -1 again
+    cut_off = np.zeros(len(members), bool)
     if max_depth is not None:
-        cut_off = (depth[rows] == max_depth) & (nodes.player[rows] != TERMINAL)
-    return Part(whole, rows, parent, np.flatnonzero(top[rows]), root[rows], cut_off)
+        cut_off = (depth[members] == max_depth) & (nodes.player[members] != TERMINAL)
+    return Part(whole, members, parent, np.flatnonzero(top[members]), root[members], cut_off)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +209,8 @@ class Numbering:
             mine = [choice for choice in self._choices if choice.player == player]
             menus = tuple(menu for choice in mine for menu in choice.menus)
             keys.append(
-                tuple(whole.infoset_keys[player][i] for i in real) + tuple(key for choice in mine for key in choice.keys)
+                tuple(whole.infoset_keys[player][i] for i in real)
+                + tuple(key for choice in mine for key in choice.keys)
             )
             actions.append(tuple(whole.actions[player][i] for i in real) + menus)
             labels.append(tuple(whole.action_labels[player][i] for i in real) + menus)

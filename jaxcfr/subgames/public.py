@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from jaxcfr.analytics import require_constant_sum
 from jaxcfr.errors import OptionError, SubgameError
 from jaxcfr.games.base import format_path
 from jaxcfr.regret.variants import RegretVariant
 from jaxcfr.solve import Updates
 from jaxcfr.subgames.blueprint import Blueprint, as_blueprint
-from jaxcfr.subgames.depth import LeafValues, check_depth, continuation_of
+from jaxcfr.subgames.depth import LeafValues, PublicLeaves, check_depth, continuation_of, public_leaves, with_function
 from jaxcfr.subgames.part import Part, part_of
 from jaxcfr.subgames.resolving import ResolvingGame, Safety, build_resolving_game, check_safety
 from jaxcfr.subgames.solved import SolvedSubgame, solve_games
@@ -64,6 +65,7 @@ class PublicSubgame:
         leaf_values: LeafValues,
     ) -> None:
         """Not called by users."""
+        require_constant_sum(blueprint.lowered.tree, "solving a part of a game", "solve the whole game instead")
         whole = blueprint.whole
         self.blueprint = blueprint
         self.path = path
@@ -238,9 +240,10 @@ class PublicSubgame:
         label = np.zeros(len(rows), np.int64)
         if check_safety(safety) == "unsafe":
             reach = self.blueprint.reaches[:, rows].prod(0)
-            if not reach.sum() * np.abs(whole.nodes.payoffs).max() > UNREACHABLE * np.finfo(
-                whole.lowered.tree.dtype
-            ).tiny:
+            if (
+                not reach.sum() * np.abs(whole.nodes.payoffs).max()
+                > UNREACHABLE * np.finfo(whole.lowered.tree.dtype).tiny
+            ):
                 raise SubgameError(
                     f"{whole.name}: the blueprint never gets to {format_path(self.path)}, and the unsafe way needs its "
                     'reach: use safety="resolve"'
@@ -251,7 +254,9 @@ class PublicSubgame:
         if opponent is None:
             actor = int(whole.nodes.player[self.row])
             if actor < 0:
-                raise SubgameError(f"chance acts at {format_path(self.path)}: say whose payoffs to shift: opponent=0 or 1")
+                raise SubgameError(
+                    f"chance acts at {format_path(self.path)}: say whose payoffs to shift: opponent=0 or 1"
+                )
             opponent = 1 - actor
         reach = self.blueprint.reaches[2][rows] * self.blueprint.reaches[1 - opponent][rows]
         if not reach.sum() > 0:
@@ -272,7 +277,7 @@ class PublicSubgame:
         continuation = None
         if part.cut_off.any():
             continuation = continuation_of(self.blueprint, self._leaf_values, opponent, part, self.classes)
-        return build_resolving_game(
+        game = build_resolving_game(
             part,
             safety,
             players=players,
@@ -284,13 +289,25 @@ class PublicSubgame:
             dtype=whole.lowered.tree.dtype,
             **numbers,
         )
+        if not callable(self._leaf_values) or not part.cut_off.any():
+            return game
+        if safety == "shift":
+            raise SubgameError('a value function gives no shifted payoffs: use another safety than "shift"')
+        return with_function(game, self._leaf_values, self.classes, self.blueprint.reaches)
 
-    def games(self, safety: Safety = "resolve", opponent_values: Any = None) -> tuple[ResolvingGame, ...]:
+    def leaves(self, player: int, safety: Safety = "resolve") -> PublicLeaves:
+        """The public leaves of the game of `player`, in the order in which a value function gets them."""
+        return public_leaves(self.game(player, safety), self.classes)
+
+    def games(
+        self, safety: Safety = "resolve", opponent_values: Any = None, players: tuple[int, ...] = (0, 1)
+    ) -> tuple[ResolvingGame, ...]:
         """All games that `solve` solves: one for each player who gets here, or the joint one.
 
         Args:
           safety: see `solve`.
           opponent_values: a pair: for the game of player 0, and for that of player 1; each as in `game`, or None.
+          players: who wants a strategy.
         """
         if check_safety(safety) in ("unsafe", "shift"):
             if opponent_values is not None:
@@ -299,7 +316,7 @@ class PublicSubgame:
         given = (None, None) if opponent_values is None else opponent_values
         if not isinstance(given, (tuple, list)) or len(given) != 2:
             raise OptionError("opponent_values has to be a pair: for the game of player 0 and for that of player 1")
-        return tuple(self.game(p, safety, given[p]) for p in range(2) if self.roots(p) is not None)
+        return tuple(self.game(p, safety, given[p]) for p in players if self.roots(p) is not None)
 
     def solve(
         self,
@@ -308,9 +325,10 @@ class PublicSubgame:
         *,
         safety: Safety = "resolve",
         opponent_values: Any = None,
+        players: tuple[int, ...] = (0, 1),
         updates: Updates = "alternating",
     ) -> SolvedSubgame:
-        """Solves the part again for both players.
+        """Solves the part again for both players, or for one.
 
         Args:
           iterations, variant, updates: as in `jaxcfr.solve`.
@@ -324,9 +342,10 @@ class PublicSubgame:
             "unsafe": everyone's strategy above is taken for fixed. Nothing is promised, see docs/subgames.md.
             "shift": the payoff shift of `Subgame.at` over this part. Nothing is promised.
           opponent_values: see `games`.
+          players: whose strategies to solve for; the other's stays as it is. The last two ways need both.
 
         Raises:
           SubgameError: nobody gets here by the blueprint.
         """
-        games = self.games(safety, opponent_values)
+        games = self.games(safety, opponent_values, players)
         return solve_games(self.blueprint, self.part, games, iterations, variant, updates)

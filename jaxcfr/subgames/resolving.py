@@ -98,11 +98,11 @@ class ResolvingGame:
         )
         rule = _Rule(self.safety, self.opponent, self.label, jnp)
         chance = rule.root_chance(reach)[self.ends.root] * jnp.asarray(self.leaf_reach, dtype)
-        leaves = dataclasses.replace(self.tree.payoffs.leaves, chance=chance)
-        table = dataclasses.replace(self.tree.payoffs, leaves=leaves)
-        tree = dataclasses.replace(self.tree, payoffs=table, histories=None)
         opponent_reach = jnp.asarray(self.opponent_reach, dtype)
-        return tree.with_payoffs(rule.payoffs(reach, values, payoffs, self.ends, opponent_reach))
+        given = rule.payoffs(reach, values, payoffs, self.ends, opponent_reach)
+        return dataclasses.replace(
+            self.tree, payoffs=self.tree.payoffs.with_payoffs(given, chance=chance), histories=None
+        )
 
     def rows(self, strategy: Strategy) -> dict[int, dict[int, np.ndarray]]:
         """The part's strategy: per player that it is for, from number in the whole game to probabilities."""
@@ -160,7 +160,7 @@ def check_safety(safety: Any) -> Safety:
     """The value itself, if it is one of the ways of being safe."""
     if safety not in SAFETY:
         raise OptionError(f"safety has to be one of {', '.join(SAFETY)}, not {safety!r}")
-    return safety  # type: ignore[no-any-return]
+    return safety
 
 
 def build_resolving_game(

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
 from jaxcfr.analytics import nash_conv
-from jaxcfr.errors import ProfileError, SubgameError
+from jaxcfr.errors import SubgameError
 from jaxcfr.profile import Profile
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.solve import SolverState, Updates, average_strategy, solve
-from jaxcfr.tree.game_tree import Strategy, stack
+from jaxcfr.tree.game_tree import Strategy
 
 if TYPE_CHECKING:
     from jaxcfr.subgames.blueprint import Blueprint
     from jaxcfr.subgames.part import Part
-    from jaxcfr.subgames.public import PublicSubgame
-    from jaxcfr.subgames.resolving import ResolvingGame, Safety
+    from jaxcfr.subgames.resolving import ResolvingGame
 
 
 class SolvedSubgame:
@@ -67,10 +66,10 @@ class SolvedSubgame:
         whole = self.part.whole.lowered
         strategy = [np.asarray(values).copy() for values in self.blueprint.strategy]
         for game, solution in zip(self.games, self.strategies, strict=True):
-            for player, rows in game.rows(solution).items():
+            for player, found in game.rows(solution).items():
                 treeplex = whole.tree.treeplexes[player]
                 indices, offsets = treeplex.sequence_indices()
-                for number, row in rows.items():
+                for number, row in found.items():
                     strategy[player][indices[offsets[number] : offsets[number + 1]]] = row
         everything = Profile.from_strategy(
             whole, tuple(jax.numpy.asarray(s) for s in strategy), variant=self.variant, iterations=self.iterations

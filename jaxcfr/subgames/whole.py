@@ -1,4 +1,4 @@
-"""A whole game on the host: its histories as numpy rows, reaches and values of a strategy, what players observe.
+"""A whole game on the host: its histories as numpy rows, reaches and values of a strategy, what players know.
 
 Everything that cuts a game starts here. Numbers are float64, whatever the dtype of the tree.
 """
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from jaxcfr.analytics import require_constant_sum
 from jaxcfr.errors import OptionError, SubgameError
 from jaxcfr.games.array_game import as_game, is_array_game
 from jaxcfr.games.base import action_label, format_path, require_enumerable_chance
@@ -22,7 +21,7 @@ from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable
 
 
 class Whole:
-    """A two-player constant-sum game with N histories, on the host.
+    """A game of P players with N histories, on the host.
 
     Attributes:
       game: the root, a plain `Game`.
@@ -34,14 +33,13 @@ class Whole:
     """
 
     def __init__(self, game: Any, lowered: LoweredGame) -> None:
-        require_constant_sum(lowered.tree, "solving a part of a game", "solve the whole game instead")
         histories = lowered.tree.histories
         if histories is None:
             raise OptionError("this tree was lowered without its histories, which cutting a subgame needs: lower(game)")
         self.game = as_game(game) if is_array_game(game) else game
         self.lowered = lowered
         self.nodes = NodeTable(
-            num_players=2,
+            num_players=lowered.tree.num_players,
             player=np.asarray(histories.player),
             infoset=np.asarray(histories.infoset),
             parent=np.asarray(histories.parent),
@@ -69,7 +67,7 @@ class Whole:
         """`[N]`, the probability of the edge into every history; 1 at the root."""
         edge = self.nodes.chance.copy()
         actor = self.nodes.player[self.nodes.parent[1:]]
-        for player in range(2):
+        for player in range(self.nodes.num_players):
             rows = 1 + np.flatnonzero(actor == player)
             edge[rows] = self.rescaled(player, strategy)[self.sequence[player][rows]]
         return edge
@@ -85,20 +83,20 @@ class Whole:
         return flat
 
     def reaches(self, strategy: Strategy) -> np.ndarray:
-        """`[3, N]`, what player 0, player 1 and chance contribute to the reach of every history."""
+        """`[P + 1, N]`, what every player, and at last chance, contribute to the reach of every history."""
         edge = self.edges(strategy)
-        reach = np.ones((3, len(edge)))
+        reach = np.ones((self.nodes.num_players + 1, len(edge)))
         for rows in self.levels():
             above = self.nodes.parent[rows]
             reach[:, rows] = reach[:, above]
             actor = self.nodes.player[above]
-            reach[np.where(actor == CHANCE, 2, actor), np.arange(rows.start, rows.stop)] *= edge[rows]
+            reach[actor, np.arange(rows.start, rows.stop)] *= edge[rows]
         return reach
 
     def values(self, strategy: Strategy) -> np.ndarray:
-        """`[N, 2]`, both players' expected payoffs from every history on."""
+        """`[N, P]`, every player's expected payoff from every history on."""
         edge = self.edges(strategy)
-        values = np.zeros((len(edge), 2))
+        values = np.zeros((len(edge), self.nodes.num_players))
         values[self.nodes.player == TERMINAL] = self.nodes.payoffs
         for rows in reversed(self.levels()):
             np.add.at(values, self.nodes.parent[rows], edge[rows, None] * values[rows])
@@ -171,18 +169,19 @@ class Whole:
     # What players know
 
     @functools.cached_property
-    def observed(self) -> tuple[np.ndarray, np.ndarray] | Exception:
+    def observed(self) -> tuple[np.ndarray, ...] | Exception:
         """Per player `[N]`, a number for what it observes at every history where somebody acts, itself included or not.
 
         Where the player acts this is its information set; -1 at terminal histories. The exception that the game raised
         where it does not say what players observe while they do not act.
         """
-        numbers: tuple[dict[Hashable, int], ...] = ({}, {})
-        classes = tuple(np.full(len(self.nodes.player), -1, np.int64) for _ in range(2))
+        players = range(self.nodes.num_players)
+        numbers: tuple[dict[Hashable, int], ...] = tuple({} for _ in players)
+        classes = tuple(np.full(len(self.nodes.player), -1, np.int64) for _ in players)
         actor = self.nodes.player
 
         def look(row: int, history: Any) -> None:
-            for player in range(2):
+            for player in players:
                 if actor[row] != player:
                     key = history.infoset_key(player)
                     number = numbers[player].setdefault(key, len(numbers[player]))
@@ -192,22 +191,22 @@ class Whole:
             self.visit(look, actor != TERMINAL)
         except Exception as error:  # whatever the game does where it cannot answer
             return error
-        for player in range(2):
+        for player in players:
             own = actor == player
             classes[player][own] = self.nodes.infoset[own]
-        return classes[0], classes[1]
+        return classes
 
     @functools.cached_property
-    def derived(self) -> tuple[np.ndarray, np.ndarray]:
+    def derived(self) -> tuple[np.ndarray, ...]:
         """As `observed`, from the tree alone: all is one to a player since its last own action."""
         classes = []
-        for player in range(2):
+        for player in range(self.nodes.num_players):
             sequence = self.nodes.num_actions[player].size + self.sequence[player].astype(np.int64)
             own, ended = self.nodes.player == player, self.nodes.player == TERMINAL
             classes.append(np.where(ended, -1, np.where(own, self.nodes.infoset, sequence)))
-        return classes[0], classes[1]
+        return tuple(classes)
 
-    def knowledge(self, closure: str | None) -> tuple[tuple[np.ndarray, np.ndarray], str]:
+    def knowledge(self, closure: str | None) -> tuple[tuple[np.ndarray, ...], str]:
         """The classes to close a part under, and which they are.
 
         Raises:
@@ -227,7 +226,7 @@ class Whole:
                 ) from observed
         return self.derived, "derived"
 
-    def close(self, row: int, classes: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    def close(self, row: int, classes: tuple[np.ndarray, ...]) -> np.ndarray:
         """`[N]` bool: the smallest set with this row that holds all descendants, and all of a class or nothing."""
         inside = np.zeros(len(self.nodes.player), bool)
         inside[row] = True
@@ -248,7 +247,7 @@ class Whole:
 
     def straddling(self, inside: np.ndarray) -> tuple[int, int] | None:
         """A player and the number of one of its information sets with histories both inside and outside of a set."""
-        for player in range(2):
+        for player in range(self.nodes.num_players):
             rows = np.flatnonzero(self.nodes.player == player)
             infoset = self.nodes.infoset[rows]
             count = self.nodes.num_actions[player].size
@@ -258,4 +257,3 @@ class Whole:
             if len(split):
                 return player, int(split[0])
         return None
-

@@ -14,7 +14,7 @@ from jax import Array
 
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import OptionError, StrategyError
-from jaxcfr.tree.payoffs import PayoffTable
+from jaxcfr.tree.payoffs import PayoffOperator
 from jaxcfr.tree.treeplex import Treeplex
 
 Strategy = tuple[Array, ...]
@@ -69,7 +69,7 @@ class GameTree:
     """
 
     treeplexes: tuple[Treeplex, ...]
-    payoffs: PayoffTable
+    payoffs: PayoffOperator
     histories: Histories | None
     num_histories: int = dataclasses.field(metadata={"static": True})
     num_terminals: int = dataclasses.field(metadata={"static": True})

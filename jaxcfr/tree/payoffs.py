@@ -17,7 +17,7 @@ is a fixed rule, so the same game always gets the same layout.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -123,6 +123,34 @@ class Leaves:
     block_slot: tuple[tuple[Array, Array], ...]
 
 
+class PayoffOperator(Protocol):
+    """What a tree needs to know of its payoffs; `PayoffTable` is the stored one. A pytree."""
+
+    @property
+    def offset(self) -> Array:
+        """`[P]`, what `product` leaves out of each player's payoffs."""
+        ...
+
+    @property
+    def leaves(self) -> Leaves:
+        """The terminal histories."""
+        ...
+
+    def product(self, player: int, weights: tuple[Array, ...]) -> Array:
+        """See `PayoffTable.product`."""
+        ...
+
+    def spread(self) -> Array:
+        """See `PayoffTable.spread`."""
+        ...
+
+    def with_payoffs(
+        self, payoffs: Array, mirrored: bool | None = None, centre: bool = True, chance: Array | None = None
+    ) -> PayoffOperator:
+        """See `PayoffTable.with_payoffs`."""
+        ...
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class PayoffTable:
@@ -177,20 +205,27 @@ class PayoffTable:
         centred = self.leaves.payoffs - self.offset
         return 2 * jnp.where((self.leaves.chance > 0)[:, None], jnp.abs(centred), 0).max(0)
 
-    def with_payoffs(self, payoffs: Array, mirrored: bool | None = None, centre: bool = True) -> PayoffTable:
+    def with_payoffs(
+        self, payoffs: Array, mirrored: bool | None = None, centre: bool = True, chance: Array | None = None
+    ) -> PayoffTable:
         """The same operator with other payoffs, `[Z, P]`; pure and differentiable.
 
         Args:
           payoffs: in the order of the leaves.
           mirrored: whether they sum to a constant; None means as before.
           centre: store them relative to the middle of their range.
+          chance: `[Z]`, other chance reaches of the leaves; None means as before.
         """
         if mirrored is not None and mirrored != self.mirrored:
             resized = tuple(
                 dataclasses.replace(block, values=(block.values[0],) * (1 if mirrored else 2)) for block in self.blocks
             )
-            return dataclasses.replace(self, blocks=resized, mirrored=mirrored).with_payoffs(payoffs, None, centre)
-        leaves = dataclasses.replace(self.leaves, payoffs=payoffs)
+            return dataclasses.replace(self, blocks=resized, mirrored=mirrored).with_payoffs(
+                payoffs, None, centre, chance
+            )
+        leaves = dataclasses.replace(
+            self.leaves, payoffs=payoffs, chance=self.leaves.chance if chance is None else chance
+        )
         num_players = payoffs.shape[1]
         offset = _middle(payoffs, leaves.chance) if centre else jnp.zeros_like(payoffs, shape=num_players)
         centred = payoffs - offset

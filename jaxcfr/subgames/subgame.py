@@ -170,9 +170,7 @@ class Subgame:
         player = int(whole.nodes.player[row])
         if player < 0:
             kind = "the play has ended" if player == TERMINAL else "chance moves"
-            raise SubgameError(
-                f"{whole.name}: no player acts at {format_path(path)}: {kind}; a subgame begins at a decision"
-            )
+            raise SubgameError(f"{whole.name}: at {format_path(path)} {kind}, but a subgame begins at a decision")
         inside = np.zeros(len(whole.nodes.player), bool)
         inside[row] = True
         whole.descend(inside)
@@ -211,9 +209,7 @@ class Subgame:
             raise SubgameError(f"a blueprint has to be a Blueprint or a Profile, not {type(blueprint).__name__}")
         if hasattr(inner, "is_terminal") and (inner.is_terminal() or inner.is_chance()):
             kind = "the play has ended" if inner.is_terminal() else "chance moves"
-            raise SubgameError(
-                f"{game_name(inner)}: no player acts at {inner!r}: {kind}; a subgame begins at a decision"
-            )
+            raise SubgameError(f"{game_name(inner)}: at {inner!r} {kind}, but a subgame begins at a decision")
         closed_under: tuple[str, ...] | None = None
         straddling = None
         if isinstance(blueprint, Blueprint):

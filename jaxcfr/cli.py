@@ -1,4 +1,4 @@
-"""The command `jaxcfr`: solve games, and look at games and profiles.
+"""The command `jaxcfr`: solve games, look at games and profiles, and play.
 
 Results go to standard output, progress and messages to standard error. Exit
 statuses: 0; 2 for anything wrong with what the user gave, with one line on
@@ -32,6 +32,7 @@ from jaxcfr.games.base import game_name
 from jaxcfr.games.registry import list_games, load_game
 
 if TYPE_CHECKING:
+    from jaxcfr.play import UniformPlayer
     from jaxcfr.profile import Profile
     from jaxcfr.regret.variants import RegretVariant
     from jaxcfr.solve import SolverState
@@ -123,6 +124,16 @@ GameArgument = Annotated[
     ),
 ]
 ProfileArgument = Annotated[str, typer.Argument(metavar="PROFILE", help="A file written by 'jaxcfr solve --out'.")]
+PlayerArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROFILE",
+        help="A file written by 'jaxcfr solve --out', or 'uniform': every legal action is equally likely.",
+    ),
+]
+SeedOption = Annotated[
+    int | None, typer.Option(parser=_integer(0), metavar="INTEGER", help="Of all that is drawn by chance.")
+]
 MaxNodesOption = Annotated[
     int | None,
     typer.Option(
@@ -400,6 +411,105 @@ def show(
     _write(f"{_escape(loaded.game_name)}: {_escape(_made_by(loaded))}\n{table}\n")
 
 
+@app.command()
+def play(
+    game: GameArgument,
+    profile: PlayerArgument,
+    seat: Annotated[
+        int, typer.Option("--as", parser=_integer(0), metavar="P", help="The player you are, counted from 0.")
+    ] = 0,
+    plays: Annotated[
+        int | None, typer.Option(parser=_integer(1), metavar="N", help="End after so many plays; else when you say so.")
+    ] = None,
+    seed: SeedOption = None,
+) -> None:
+    """Play GAME yourself against PROFILE, and keep the score.
+
+    You are shown what you know at each of your decisions, and nothing else. Answer with an action or its first
+    letters; 'quit' or the end of the input ends it.
+    """
+    import numpy as np
+
+    from jaxcfr.play import play_out
+
+    others = _player(profile)
+    root = load_game(game)
+    players = int(root.num_players)
+    if seat >= players:
+        raise OptionError(f"--as {seat}: {game_name(root)} has the players 0 to {players - 1}")
+    person = _Person()
+    rng = np.random.default_rng(seed)
+    seats = [person if p == seat else others for p in range(players)]
+    _write(f"{_escape(game_name(root))}: you are player {seat}, against {_escape(_called(others, profile))}.\n")
+    total, done = 0.0, 0
+    while plays is None or done < plays:
+        _write(f"\nPlay {done + 1}\n")
+        person.asked = False
+        try:
+            payoff = float(play_out(root, seats, rng)[seat])
+            total, done = total + payoff, done + 1
+            _write(f"You get {payoff:+g}. Your score after {_count(done, 'play')} is {total:+g}.\n")
+            if not person.asked:
+                person.answer("There was nothing for you to decide. Enter goes on, 'quit' ends it: ")
+        except _QuitError:
+            _write("\n")
+            break
+    if done:
+        _write(f"Score {total:+g} in {_count(done, 'play')}, {total / done:+.4g} a play.\n")
+
+
+@app.command()
+def match(
+    game: GameArgument,
+    a: Annotated[str, typer.Argument(metavar="A", help="A file written by 'jaxcfr solve --out', or 'uniform'.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    plays: Annotated[
+        int, typer.Option(parser=_integer(2), metavar="N", help="Plays in each seat, where they have to be sampled.")
+    ] = 2000,
+    seed: SeedOption = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    max_nodes: MaxNodesOption = None,
+) -> None:
+    """Let A play GAME against B in every seat: what A gets, exactly, or from sampled plays if GAME is too large.
+
+    In each seat in turn A sits, and B in all the others.
+    """
+    import numpy as np
+
+    from jaxcfr.play import EXACT_NODES, head_to_head
+
+    first, second = _player(a), _player(b)
+    root = load_game(game)
+    with _precision(Dtype.float64):
+        _device()
+        rng = np.random.default_rng(seed)
+        found = head_to_head(root, first, second, rng, plays, max_nodes=max_nodes or EXACT_NODES, dtype="float64")
+    if as_json:
+        _write(
+            _json_line(
+                {
+                    "value": found.value,
+                    "by_seat": found.by_seat.tolist(),
+                    "exact": found.exact,
+                    "standard_error": found.standard_error,
+                    "plays": found.plays,
+                }
+            )
+        )
+        return
+    names = (_escape(_called(first, a)), _escape(_called(second, b)))
+    _write(f"{_escape(game_name(root))}: {names[0]} against {names[1]}\n")
+    _write_table(
+        ["seat of A", "payoff of A"],
+        [[str(p), f"{payoff:.9g}"] for p, payoff in enumerate(found.by_seat)],
+        numbers=True,
+    )
+    how = (
+        "exactly" if found.exact else f"with a standard error of {found.standard_error:.2g} from {found.plays:,} plays"
+    )
+    _write(f"A gets {found.value:.9g} a play over all seats, {how}, in units of payoff.\n")
+
+
 # The options in words
 
 
@@ -539,6 +649,60 @@ def _meaning(tree: GameTree) -> str:
 def _made_by(profile: Profile) -> str:
     made = profile.variant or "a profile"
     return made if profile.iterations is None else f"{made}, {_count(profile.iterations, 'iteration')}"
+
+
+# Playing
+
+
+def _player(text: str) -> Profile | UniformPlayer:
+    from jaxcfr.play import UniformPlayer
+    from jaxcfr.profile import Profile
+
+    return UniformPlayer() if text == "uniform" else Profile.load(text)
+
+
+def _called(who: Profile | UniformPlayer, text: str) -> str:
+    from jaxcfr.profile import Profile
+
+    return f"{text} ({_made_by(who)})" if isinstance(who, Profile) else "uniform play"
+
+
+class _QuitError(Exception):
+    """The person at the terminal has had enough."""
+
+
+class _Person:
+    """A player who is asked on the terminal, and told the key of the information set only."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def act_stochastic(self, game: Any, player: int, rng: Any) -> Any:
+        from jaxcfr.profile import distinct_labels
+
+        self.asked = True
+        actions = tuple(game.legal_actions())
+        labels = [_escape(label) for label in distinct_labels(game, actions)]
+        _write(f"  You see: {_escape(str(game.infoset_key(player)))}\n")
+        while True:
+            answer = self.answer(f"  Your action ({', '.join(labels)}): ", labels)
+            found = [label for label in labels if label == answer] or [
+                label for label in labels if answer and label.lower().startswith(answer.lower())
+            ]
+            if len(found) == 1:
+                return actions[labels.index(found[0])]
+            if answer:
+                which = f"could be {', '.join(found)}" if found else "is none of them"
+                _write(f"  {_escape(answer)} {which}; 'quit' ends the game.\n")
+
+    def answer(self, question: str, labels: Sequence[str] = ()) -> str:
+        """A line of the input; its end, and 'quit' unless an action is called so, are the end of the game."""
+        _write(question)
+        line = sys.stdin.readline()
+        answer = line.strip()
+        if not line or (answer == "quit" and answer not in labels):
+            raise _QuitError
+        return answer
 
 
 # Solving

@@ -31,6 +31,7 @@ from jaxcfr.games import checks
 from jaxcfr.games.array_game import is_array_game
 from jaxcfr.games.base import Game, format_path, game_name
 from jaxcfr.profile import Missing, Profile
+from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.lower import LoweredGame, lower
 
@@ -293,7 +294,8 @@ def play_batch(
     key gives the same plays.
 
     Args:
-      game: a `GameTree`, for which `profiles` is a strategy; a `LoweredGame`, with one `Profile` per player; an
+      game: a `GameTree`, for which `profiles` is a strategy; a `LoweredGame`, with one `Profile` (or `UniformPlayer`)
+        per player; an
         `ArrayGame`, with one policy per player (see `jaxcfr.array_play`); or a history of a plain game, which is
         played as by `play_out`, one play after the other.
       profiles: who plays.
@@ -390,17 +392,20 @@ def _key_numbers(rng: Any) -> list[int]:
 def seated(lowered: LoweredGame, profiles: Any, missing: Missing) -> Strategy:
     """The strategy in which player p plays p's part of the p-th profile."""
     _check_count(lowered.name, lowered.tree.num_players, profiles)
-    for seat, profile in enumerate(profiles):
-        if not isinstance(profile, Profile):
-            raise OptionError(
-                f"player {seat} of a lowered game has to be a Profile, not {type(profile).__name__}; for a strategy "
-                "pass the .tree instead of the LoweredGame"
-            )
     parts: dict[int, Strategy] = {}
-    for profile in profiles:
-        if id(profile) not in parts:
-            parts[id(profile)] = profile.to_strategy(lowered, missing=missing)
-    return tuple(parts[id(profile)][seat] for seat, profile in enumerate(profiles))
+    for seat, who in enumerate(profiles):
+        if not isinstance(who, Profile | UniformPlayer):
+            raise OptionError(
+                f"player {seat} of a lowered game has to be a Profile, not {type(who).__name__}; for a strategy pass "
+                "the .tree instead of the LoweredGame"
+            )
+        if id(who) not in parts:
+            parts[id(who)] = (
+                who.to_strategy(lowered, missing=missing)
+                if isinstance(who, Profile)
+                else uniform_strategy(lowered.tree)
+            )
+    return tuple(parts[id(who)][seat] for seat, who in enumerate(profiles))
 
 
 def _play_tree(tree: GameTree, strategy: Strategy, key: Array, n: int) -> np.ndarray:
@@ -495,8 +500,9 @@ def head_to_head(
 ) -> HeadToHead:
     """What `a` earns against `b`, over all seats: in each seat in turn `a` sits, and `b` in all the others.
 
-    Exact if both are profiles and the game can be lowered, that is, it has at most `max_nodes` histories, chance can
-    be enumerated, and nobody forgets. Else `n` plays are sampled in each seat, one after the other.
+    Exact if both are profiles (or uniform players) and the game can be lowered, that is, it has at most `max_nodes`
+    histories, chance can be enumerated, and nobody forgets. Else `n` plays are sampled in each seat, one after the
+    other.
 
     Args:
       game: the root of a plain game.
@@ -518,7 +524,7 @@ def head_to_head(
     if _positive("n", n) < 2:
         raise OptionError("n has to be at least 2: the error of a mean takes two plays")
     reason = "a player is no Profile"
-    if isinstance(a, Profile) and isinstance(b, Profile):
+    if isinstance(a, Profile | UniformPlayer) and isinstance(b, Profile | UniformPlayer):
         try:
             lowered = lower(game, dtype=dtype, max_nodes=max_nodes, histories=False)
         except (GameTooLargeError, ChanceNotEnumerableError, RecallError) as error:

@@ -1023,6 +1023,11 @@ def require_writable(path: str | os.PathLike[str]) -> str:
     return target
 
 
+def distinct_labels(game: Any, actions: Sequence[Hashable]) -> tuple[str, ...]:
+    """The labels of the actions at a history; those that occur twice with their actions added."""
+    return _Menu(tuple(actions), tuple(action_label(game, action) for action in actions)).distinct_labels
+
+
 def require_storable(lowered: LoweredGame) -> None:
     """Raises `ProfileError` if a key or an action of the game is of a type that no profile file can hold."""
     from jaxcfr.tree.convert import uniform_strategy

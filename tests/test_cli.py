@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import io
 import json
 import os
 import pty
@@ -605,3 +606,95 @@ def test_names_beyond_the_encoding_of_the_terminal():
         timeout=60,
     )
     assert (process.returncode, process.stderr) == (0, b"")
+
+
+# Playing.
+
+
+@pytest.fixture
+def person(command, monkeypatch):
+    """Runs the command with what a person types."""
+
+    def run(typed, *arguments):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        return command(*arguments)
+
+    return run
+
+
+def test_playing_against_a_profile(person, uniform):
+    status, out, _ = person("bet\n" * 40, "play", "kuhn_poker", uniform, "--as", 1, "--plays", 12, "--seed", 5)
+    assert status == 0
+    assert out.startswith(f"kuhn_poker: you are player 1, against {uniform}")
+    # What is shown is the own card and the betting; the other card never is.
+    keys = re.findall(r"You see: (.*)", out)
+    assert len(keys) == 12
+    assert set(keys) <= {card + bets for card in "012" for bets in "pb"}
+    gains = [float(text) for text in re.findall(r"You get ([+-]\d+)\.", out)]
+    assert len(gains) == 12
+    assert set(gains) <= {-2, -1, 1, 2}
+    assert f"Score {sum(gains):+g} in 12 plays" in out
+    scores = [float(text) for text in re.findall(r"is ([+-]\d+)\.", out)]
+    assert scores == [sum(gains[: n + 1]) for n in range(12)]
+    again = person("bet\n" * 40, "play", "kuhn_poker", uniform, "--as", 1, "--plays", 12, "--seed", 5)[1]
+    assert again == out
+
+
+def test_what_a_person_may_type(person):
+    typed = "\nfish\nB\npas\nq\nquit\n"
+    status, out, err = person(typed, "play", "kuhn_poker", "uniform", "--seed", 1)
+    assert (status, err) == (0, "")
+    assert "fish is none of them; 'quit' ends the game" in out
+    assert "q is none of them" in out
+    status, out, err = person("1\n", "play", "goofspiel", "uniform", "--seed", 1)
+    assert "Your action (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)" in out
+    assert "could be" not in out  # an action itself goes before longer ones that begin so
+    assert "Your action (2, 3" in out
+    status, out, err = person("", "play", "kuhn_poker", "uniform")
+    assert (status, err) == (0, "")
+    assert "Score" not in out
+
+
+def test_a_game_without_decisions_waits_for_the_person(person):
+    status, out, _ = person("\n\nquit\n", "play", os.path.join(CASES, "10_chance_only.efg"), "uniform")
+    assert status == 0
+    assert out.count("nothing for you to decide") == 3
+    assert "in 3 plays" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--as", "2"], "players 0 to 1"),
+        (["--as", "-1"], "at least 0"),
+        (["--plays", "0"], "at least 1"),
+        (["--seed", "x"], "integer"),
+    ],
+)
+def test_play_refuses(refused, arguments, words):
+    assert words in refused("play", "kuhn_poker", "uniform", *arguments)
+
+
+def test_play_and_match_refuse_what_is_no_profile_of_the_game(refused, person, uniform, tmp_path):
+    assert "cannot be read" in refused("play", "kuhn_poker", tmp_path / "none")
+    assert "no strategy" in refused("match", "leduc_poker", uniform, "uniform")
+    assert "2 players" in refused("match", "kuhn_poker(players=3)", uniform, uniform)
+    status, _, err = person("call\n" * 9, "play", "leduc_poker", uniform, "--seed", 1)
+    assert status == 2
+    assert err.count("\n") == 1
+    assert "no strategy" in err
+
+
+def test_match_is_exact_where_it_can_be(command, json_lines, uniform):
+    [found] = json_lines("match", "kuhn_poker", uniform, "uniform")
+    assert found == {"value": 0.0, "by_seat": [0.125, -0.125], "exact": True, "standard_error": 0.0, "plays": 0}
+    [sampled] = json_lines("match", "kuhn_poker", uniform, "uniform", "--max-nodes", 9, "--plays", 500)
+    assert not sampled["exact"]
+    assert sampled["plays"] == 1000
+    assert abs(sampled["value"]) < 4.5 * sampled["standard_error"]
+    status, out, _ = command("match", "kuhn_poker", uniform, "uniform")
+    assert status == 0
+    assert "A gets 0 a play over all seats, exactly" in out
+    status, out, _ = command("match", "goofspiel", "uniform", "uniform", "--plays", 5)
+    assert status == 0
+    assert "standard error" in out

@@ -296,14 +296,22 @@ def test_head_to_head_is_exact_where_it_can_be(kuhn: Case) -> None:
     assert (found.exact, found.standard_error, found.plays) == (True, 0.0, 0)
     against_itself = jaxcfr.head_to_head(kuhn.game, kuhn.profile, kuhn.profile)
     assert abs(against_itself.value) < 1e-15
-    for other in (b, jaxcfr.UniformPlayer()):
+    np.testing.assert_array_equal(
+        jaxcfr.head_to_head(kuhn.game, kuhn.profile, jaxcfr.UniformPlayer()).by_seat, found.by_seat
+    )
+
+    class Coin:
+        def act_stochastic(self, game: Any, player: int, rng: Any) -> Any:
+            return int(rng.integers(2))
+
+    for other in (b, Coin()):
         sampled = jaxcfr.head_to_head(kuhn.game, kuhn.profile, other, np.random.default_rng(2), 2000, max_nodes=9)
         assert (sampled.exact, sampled.plays) == (False, 4000)
         assert abs(sampled.value - found.value) < 4.5 * sampled.standard_error
     with pytest.raises(OptionError, match=r"rng.*max_nodes = 9"):
         jaxcfr.head_to_head(kuhn.game, kuhn.profile, b, max_nodes=9)
     with pytest.raises(OptionError, match=r"rng.*no Profile"):
-        jaxcfr.head_to_head(kuhn.game, kuhn.profile, jaxcfr.UniformPlayer())
+        jaxcfr.head_to_head(kuhn.game, kuhn.profile, Coin())
 
 
 def test_head_to_head_of_three_players(kuhn3: Case) -> None:

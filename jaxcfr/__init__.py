@@ -18,6 +18,7 @@ from jaxcfr.analytics import (
     nash_conv,
 )
 from jaxcfr.array_play import TablePolicy, sample_play, table_policy, uniform_policy
+from jaxcfr.bounds import ExploitabilityBound, LocalBestResponse, SampledBestResponse, exploitability_bound
 from jaxcfr.games import ArrayGame, Game, as_game, list_games, load_game, register_game, validate_game
 from jaxcfr.linear_program import solve_lp
 from jaxcfr.play import (
@@ -78,16 +79,19 @@ __all__ = [
     "Blueprint",
     "DepthLimitedSubgame",
     "Estimate",
+    "ExploitabilityBound",
     "Game",
     "GameTree",
     "HeadToHead",
     "Identity",
+    "LocalBestResponse",
     "LoweredGame",
     "MergedInfosets",
     "NodeTable",
     "Profile",
     "PublicSubgame",
     "RegretVariant",
+    "SampledBestResponse",
     "SolvedSubgame",
     "SolverState",
     "Strategy",
@@ -116,6 +120,7 @@ __all__ = [
     "expected_payoffs",
     "expected_payoffs_sampled",
     "exploitability",
+    "exploitability_bound",
     "gains",
     "geometric",
     "head_to_head",

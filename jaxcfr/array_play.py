@@ -275,11 +275,10 @@ class Programs:
         play = functools.partial(sample_play, self.game, policies, max_steps=max_steps)
         return jax.vmap(play)(jax.random.split(key, count))
 
-    def _plays_from(self, policies: Any, key: Array, states: State, max_steps: int) -> Play:
-        """One play from each of several states."""
-        count = jax.tree.leaves(states)[0].shape[0]
+    def _plays_from(self, policies: Any, keys: Array, states: State, max_steps: int) -> Play:
+        """One play from each of several states; `keys` are the data of a key each."""
         play = functools.partial(sample_play, self.game, policies, max_steps=max_steps)
-        return jax.vmap(play)(jax.random.split(key, count), states)
+        return jax.vmap(play)(jax.random.wrap_key_data(keys), states)
 
     def _look(self, policies: Any, states: State, observer: int) -> Look:
         def one(state: State) -> Look:
@@ -306,16 +305,15 @@ class Programs:
     def _step(self, state: State, action: Array) -> State:
         return jax.tree.map(lambda old, new: new.astype(old.dtype), state, self.game.step(state, action))
 
-    def _sample(self, policies: Any, key: Array, states: State) -> Array:
-        """An action of whoever acts at each of several states."""
+    def _sample(self, policies: Any, keys: Array, states: State) -> Array:
+        """An action of whoever acts at each of several states; `keys` are the data of a key each."""
 
         def one(key: Array, state: State) -> Array:
             player = self.game.player(state)
             weights, _ = acting_weights(self.game, policies, state, player)
             return jnp.where(player == CHANCE, sample_chance(self.game, state, key), draw(key, weights))
 
-        count = jax.tree.leaves(states)[0].shape[0]
-        return jax.vmap(one)(jax.random.split(key, count), states)
+        return jax.vmap(one)(jax.random.wrap_key_data(keys), states)
 
 
 class Look(NamedTuple):

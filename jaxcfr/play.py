@@ -131,7 +131,7 @@ def play_out(
     """
     check_players(game, profiles, missing)
     _require_generator(rng, "play_out")
-    return _play(game, profiles, rng, _positive("max_steps", max_steps), missing)[0]
+    return _play(game, profiles, rng, positive("max_steps", max_steps), missing)[0]
 
 
 def play_match(
@@ -166,7 +166,7 @@ def play_match(
     """
     check_players(game, profiles, missing)
     _require_generator(rng, "play_match")
-    max_plays, max_steps = _positive("max_plays", max_plays), _positive("max_steps", max_steps)
+    max_plays, max_steps = positive("max_plays", max_plays), positive("max_steps", max_steps)
     total = np.zeros(len(profiles))
     node = game if start is None else start
     for _ in range(max_plays):
@@ -266,7 +266,7 @@ def _require_generator(rng: Any, what: str) -> None:
         )
 
 
-def _positive(name: str, value: Any) -> int:
+def positive(name: str, value: Any) -> int:
     try:
         number = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -311,7 +311,7 @@ def play_batch(
       StrategyError, ProfileError: the strategy or a profile does not fit.
       GameError: a play does not end, or a rule of the game is broken.
     """
-    n, max_steps = _positive("n", n), _positive("max_steps", max_steps)
+    n, max_steps = positive("n", n), positive("max_steps", max_steps)
     if isinstance(game, LoweredGame):
         return _play_tree(game.tree, seated(game, profiles, missing), as_key(rng), n)
     if isinstance(game, GameTree):
@@ -346,13 +346,13 @@ def expected_payoffs_sampled(
       OptionError: n is less than 2, or `confidence` is not between 0 and 1; or as in `play_batch`.
       StrategyError, ProfileError, GameError: as in `play_batch`.
     """
-    _check_confidence(confidence)
-    if _positive("n", n) < 2:
+    check_confidence(confidence)
+    if positive("n", n) < 2:
         raise OptionError("n has to be at least 2: the error of a mean takes two plays")
     return estimate(play_batch(game, profiles, rng, n, max_steps=max_steps, missing=missing), confidence)
 
 
-def _check_confidence(confidence: Any) -> None:
+def check_confidence(confidence: Any) -> None:
     if isinstance(confidence, bool) or not isinstance(confidence, float | np.floating) or not 0 < confidence < 1:
         raise OptionError(f"confidence has to be a number between 0 and 1, such as 0.95, not {confidence!r}")
 
@@ -521,7 +521,7 @@ def head_to_head(
     players = getattr(game, "num_players", 0)
     check_players(game, [a] * players if isinstance(players, int) else [], missing)
     check_players(game, [b] * players, missing)
-    if _positive("n", n) < 2:
+    if positive("n", n) < 2:
         raise OptionError("n has to be at least 2: the error of a mean takes two plays")
     reason = "a player is no Profile"
     if isinstance(a, Profile | UniformPlayer) and isinstance(b, Profile | UniformPlayer):

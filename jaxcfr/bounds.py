@@ -383,7 +383,7 @@ class _Local:
     def _forgets(self, belief: _Belief) -> GameError:
         table = self.table
         describe = Describe(table.game)
-        key = describe.infoset_key(self._expand(belief)[1].row[0], table.seat)
+        key = describe.infoset_key(np.asarray(self._expand(belief)[1].row[0]), table.seat)
         hint = (
             "LocalBestResponse(between=False) looks at its own decisions only"
             if self.method.between

@@ -19,7 +19,17 @@ from jaxcfr.analytics import (
 )
 from jaxcfr.array_play import TablePolicy, sample_play, table_policy, uniform_policy
 from jaxcfr.bounds import ExploitabilityBound, LocalBestResponse, SampledBestResponse, exploitability_bound
-from jaxcfr.games import ArrayGame, Game, as_game, list_games, load_game, register_game, validate_game
+from jaxcfr.games import (
+    ArrayGame,
+    Game,
+    as_game,
+    list_games,
+    load_game,
+    matrix_game,
+    normal_form,
+    register_game,
+    validate_game,
+)
 from jaxcfr.linear_program import solve_lp
 from jaxcfr.play import (
     Estimate,
@@ -134,7 +144,9 @@ __all__ = [
     "list_games",
     "load_game",
     "lower",
+    "matrix_game",
     "nash_conv",
+    "normal_form",
     "pcfr_plus",
     "pdcfr_plus",
     "play_batch",

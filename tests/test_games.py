@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import random
+import re
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from jaxcfr.errors import GameError, OptionError
+from jaxcfr.errors import GameError, GameLookupError, OptionError
 from jaxcfr.games import (
+    Battleship,
     BiasedCoin,
+    DicePoker,
+    FirstPriceAuction,
     Goofspiel,
     KuhnPoker,
     LeducPoker,
     LiarsDice,
     MatchingPennies,
+    OshiZumo,
+    RhodeIsland,
     RockPaperScissors,
     list_games,
     load_game,
+    matrix_game,
+    normal_form,
 )
 
 # Histories and information sets per player.
@@ -45,6 +53,19 @@ SIZES = {
     "goofspiel(num_cards=4,imp_info=True,points_order=ascending)": (1077, [81, 81]),
     "goofspiel(num_cards=4,imp_info=True,points_order=ascending,num_turns=2)": (213, [11, 11]),
     "goofspiel(num_cards=3,players=3,imp_info=True)": (2551, [57, 57, 57]),
+    # Counted by hand: a round of one bet has nine histories, of which three go on.
+    "dice_poker": (1 + 3 + 9 * (9 + 3 * (3 + 9 * 9)), [3 * 2 + 3 * 3 * 3 * 2] * 2),
+    "dice_poker(dice_sides=2)": (1 + 2 + 4 * (9 + 3 * (2 + 4 * 9)), [2 * 2 + 2 * 3 * 2 * 2] * 2),
+    "rhode_island": (1 + 6 + 30 * (9 + 3 * 4 * (9 + 3 * 3 * 9)), [6 * 2 + 6 * 5 * 3 * 2 + 6 * 5 * 4 * 9 * 2] * 2),
+    "rhode_island(ranks=4,suits=1)": (
+        1 + 4 + 12 * (9 + 3 * 2 * (9 + 3 * 1 * 9)),
+        [4 * 2 + 4 * 3 * 3 * 2 + 4 * 3 * 2 * 9 * 2] * 2,
+    ),
+    "matrix_game": (7, [1, 1]),
+    "matrix_game(payoffs='1 2 3; 4 5 6')": (1 + 2 + 6, [1, 1]),
+    "battleship": (3029, [133, 337]),
+    "oshi_zumo": (6977, [959, 959]),
+    "first_price_auction": (291, [4, 4]),
 }
 
 SMALL = [
@@ -63,7 +84,17 @@ SMALL = [
     "goofspiel(num_cards=3)",
     "goofspiel(num_cards=3,num_turns=2)",
     "goofspiel(num_cards=3,imp_info=True,players=3,returns_type=point_difference)",
+    "matrix_game(payoffs='0 -1/2 1; 0.5 0 -1; -1 1 0')",
+    "dice_poker(dice_sides=2)",
+    "dice_poker(dice_sides=2,max_raises=2)",
+    "rhode_island(ranks=4,suits=1)",
+    "oshi_zumo(coins=3,horizon=3)",
+    "oshi_zumo(coins=5,size=0,alesia=True,min_bid=2)",
+    "battleship",
+    "battleship(board_width=3,board_height=1,ship_sizes=[1;1],ship_values=[2;1/2])",
+    "battleship(ship_sizes=[1],num_shots=3,allow_repeated_shots=True)",
 ]
+RULES = [*SMALL, "first_price_auction(players=3,max_value=2)", "battleship(loss_multiplier=2)"]
 
 
 def moves(state: Any) -> list[Any]:
@@ -161,7 +192,7 @@ def test_payoffs_are_zero_sum_and_chance_is_exact(spec: str) -> None:
             assert len(state.legal_actions()) == 0
 
 
-@pytest.mark.parametrize("spec", SMALL)
+@pytest.mark.parametrize("spec", RULES)
 def test_histories_are_values(spec: str) -> None:
     """No history carries a dictionary, every name is the root's, and every key and repr is text."""
     root = load_game(spec)
@@ -172,7 +203,7 @@ def test_histories_are_values(spec: str) -> None:
         assert all(isinstance(state.infoset_key(p), str) for p in range(root.num_players))
 
 
-@pytest.mark.parametrize("spec", SMALL)
+@pytest.mark.parametrize("spec", RULES)
 def test_what_players_know_only_grows(spec: str) -> None:
     """Two histories that a player cannot tell apart had parents it could not tell apart either, at least not by keys
     of its own that differ: the keys along a path are determined by the last key.
@@ -191,7 +222,7 @@ def test_what_players_know_only_grows(spec: str) -> None:
             stack.extend((state.step(a), path) for a in moves(state))
 
 
-@pytest.mark.parametrize("spec", SMALL)
+@pytest.mark.parametrize("spec", RULES)
 def test_an_illegal_action_is_refused(spec: str) -> None:
     """`step` raises `GameError` for what is not legal, everywhere."""
     rng = random.Random(0)
@@ -205,7 +236,7 @@ def test_an_illegal_action_is_refused(spec: str) -> None:
         state = state.step(rng.choice(moves(state)))
 
 
-@pytest.mark.parametrize("spec", SMALL)
+@pytest.mark.parametrize("spec", RULES)
 def test_labels_are_distinct(spec: str) -> None:
     """The labels of the actions at a history differ."""
     for state in histories(load_game(spec)):
@@ -227,6 +258,10 @@ def test_labels_are_distinct(spec: str) -> None:
         "liars_dice(dice_sides=4)",
         "goofspiel(num_cards=3,returns_type=point_difference)",
         "goofspiel(num_cards=4,imp_info=True,points_order=descending)",
+        "dice_poker",
+        "dice_poker(dice_sides=2)",
+        "oshi_zumo(coins=3,horizon=3)",
+        pytest.param("rhode_island", marks=pytest.mark.slow),
     ],
 )
 def test_nash_values_against_a_linear_program(spec: str) -> None:
@@ -498,3 +533,177 @@ def test_every_bundled_game_is_tested() -> None:
     """No game is listed without a size here."""
     bundled = {g.name for g in list_games() if g.factory.__module__.startswith("jaxcfr.games.")}
     assert bundled <= {spec.partition("(")[0] for spec in SIZES}
+
+
+def test_dice_poker_plays() -> None:
+    """Payoffs and keys: fold, call, and the sum of two dice."""
+    deal = play(DicePoker(), 3, 1)
+    assert [deal.infoset_key(p) for p in (0, 1)] == ["3", "1"]
+    assert DicePoker().step(3).infoset_key(0) == "3?"
+    assert play(deal, 2).legal_actions() == (0, 1)
+    assert play(deal, 2, 0).terminal_returns() == (1, -1)
+    assert play(deal, 1, 2, 0).terminal_returns() == (-1, 1)
+    second = play(deal, 2, 1, 1, 2)
+    assert [second.infoset_key(p) for p in (0, 1)] == ["3 rc/1", "1 rc/2"]
+    assert play(second, 1, 1).terminal_returns() == (3, -3)  # 4 against 3
+    assert play(second, 2, 1).terminal_returns() == (7, -7)
+    assert play(deal, 1, 1, 1, 3, 2, 1).terminal_returns() == (0, 0)
+    assert play(DicePoker(max_raises=2), 1, 1, 2, 2, 0).terminal_returns() == (-3, 3)
+    assert DicePoker(max_raises=0).nash_value() is None
+
+
+def test_rhode_island_plays() -> None:
+    """Hands from high to low, by showdown without a bet."""
+    game = RhodeIsland(ranks=4, suits=4)
+    cards = {game.action_label(card): card for card, _ in game.chance_outcomes()}
+
+    def showdown(first: str, second: str, board: str) -> int:
+        state = play(game, cards[first], cards[second], 1, 1, cards[board[:2]], 1, 1, cards[board[2:]], 1, 1)
+        return state.terminal_returns()[0]
+
+    assert showdown("As", "Js", "KsQs") == 5  # straight flushes by rank
+    assert showdown("Ks", "Ah", "AsAd") == -5  # three of a kind
+    assert showdown("Ks", "Qd", "QsJs") == 5  # a straight flush before a pair
+    assert showdown("Kh", "As", "QsJs") == 5  # a straight before a flush
+    assert showdown("As", "Kh", "KsJs") == 5  # a flush before a pair
+    assert showdown("Kd", "Jh", "AsAh") == 5  # pairs by rank, then by the third card
+    assert showdown("Jd", "Jh", "AsQh") == 0
+    assert showdown("Kd", "Ah", "JsJh") == -5
+    board = play(game, cards["As"], cards["Kh"], 1, 2, 1, cards["Qd"])
+    assert [board.infoset_key(p) for p in (0, 1)] == ["As crc/Qd", "Kh crc/Qd"]
+    assert play(board, 2, 0).terminal_returns() == (15, -15)
+    assert play(board, 2, 1, cards["Jd"], 2, 1).terminal_returns() == (-55, 55)
+    with pytest.raises(OptionError, match="2 cards; 4 are dealt"):
+        RhodeIsland(ranks=2, suits=1)
+
+
+def test_oshi_zumo_plays() -> None:
+    """The wrestler moves away from the higher bid; out of the ring, on a side, or in the middle."""
+    state = play(OshiZumo(), 2, 1)
+    assert [state.infoset_key(p) for p in (0, 1)] == ["2-1 ", "2-1 ?"]
+    assert [state.step(0).infoset_key(p) for p in (0, 1)] == ["2-1 0?", "2-1 "]
+    assert play(state, 1, 0).terminal_returns() == (1, -1)
+    assert play(state, 0, 1, 0, 0, 0, 0).terminal_returns() == (0, 0)
+    assert play(OshiZumo(horizon=1), 0, 3).terminal_returns() == (-1, 1)
+    assert play(OshiZumo(horizon=1, alesia=True), 0, 3).terminal_returns() == (0, 0)
+    with pytest.raises(OptionError, match="min_bid=5 is more than coins=4"):
+        OshiZumo(min_bid=5)
+
+
+def test_battleship_plays() -> None:
+    """What players see of shots, and payoffs."""
+    game = Battleship(ship_sizes=[1, 2], ship_values=[1, Fraction(1, 2)], num_shots=3, loss_multiplier=2)
+    squares = ["a1", "b1", "a2", "b2"]
+    names = [*squares, *(f"{square} {way}" for way in ("across", "down") for square in squares)]
+    labels = {name: action for action, name in enumerate(names)}
+    state = play(game, labels["a1 across"], labels["b2 across"], labels["a2 across"], labels["a1 down"])
+    assert state.infoset_key(0) == "a1-across ? a2-across ? "
+    assert [state.action_label(a) for a in state.legal_actions()] == ["a1", "b1", "a2", "b2"]
+    state = play(state, labels["a1"], labels["a1"], labels["a2"])
+    assert state.infoset_key(0) == "a1-across ? a2-across ? a1=hit <a1 a2=sunk "
+    assert state.infoset_key(1) == "? b2-across ? a1-down <a1 a1=sunk <a2 "
+    end = play(state, labels["b1"], labels["b2"])
+    assert end.is_terminal()  # player 1 has no ship left
+    assert end.terminal_returns() == (Fraction(3, 2) - 2, 1 - 3)
+    assert game.name == "battleship(ship_sizes=[1;2],ship_values=[1;1/2],num_shots=3,loss_multiplier=2.0)"
+    assert load_game(game.name).name == game.name
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("ship_sizes=[3]", "ship_sizes is whole numbers from 1 to 2"),
+        ("ship_sizes=[2;2;1],ship_values=[1;1;1]", "all ships fit on a board of 2 x 2"),
+        ("ship_sizes=[1;x]", "one to 26 numbers"),
+        ("ship_sizes=[]", "one to 26 numbers"),
+        ("ship_sizes=[1.5]", "whole numbers"),
+        ("ship_sizes=[1/0]", "one to 26 numbers"),
+        ("ship_values=[1;2]", "1 numbers of at least 0"),
+        ("ship_values=[-1]", "1 numbers of at least 0"),
+        ("ship_values=[1e999]", "one to 26 numbers"),
+        ("num_shots=5", "num_shots is at most 4"),
+    ],
+)
+def test_battleships_that_make_no_sense(options: str, words: str) -> None:
+    """Every wrong list of ships is named."""
+    with pytest.raises(OptionError, match=re.escape(words)):
+        load_game(f"battleship({options})")
+
+
+def test_first_price_auction_plays() -> None:
+    """Chance decides among equal bids."""
+    state = play(FirstPriceAuction(3), 3, 2, 4, 1, 1, 0)
+    assert state.chance_outcomes() == ((0, Fraction(1, 2)), (1, Fraction(1, 2)))
+    assert state.action_label(1) == "player 1"
+    assert state.step(1).terminal_returns() == (0, 1, 0)
+    assert [state.step(1).infoset_key(p) for p in (0, 1, 2)] == ["3 1", "2 1!", "4 0"]
+    assert state.infoset_key(0) == "3 1?"
+
+
+def test_normal_form() -> None:
+    """Tables of any number of players, exactly as they were given."""
+    third = Fraction(1, 3)
+    game = normal_form([[[1, 2], [third, 0.1]]], [["only"], ["left", "right"]], players=["row", "column"], name="g")
+    assert (game.name, game.player_names, game.num_players) == ("g", ("row", "column"), 2)
+    end = play(game, 0, 1)
+    assert end.terminal_returns() == (third, 0.1)
+    assert [type(payoff) for payoff in end.terminal_returns()] == [Fraction, float]
+    assert [game.infoset_key(p) for p in (0, 1)] == ["", "?"]
+    assert [game.step(0).infoset_key(p) for p in (0, 1)] == ["only?", ""]
+    assert game.step(0).action_label(1) == "right"
+    rng = np.random.default_rng(0)
+    table = rng.integers(-5, 6, (2, 3, 4, 2, 4))
+    game = normal_form(table)
+    for picks in np.ndindex(2, 3, 4, 2):
+        payoffs = play(game, *picks).terminal_returns()
+        assert payoffs == tuple(table[picks])
+        assert all(type(payoff) is int for payoff in payoffs)
+    assert [len(names) for names in game.strategies] == [2, 3, 4, 2]
+    assert normal_form([[1], [2]]).num_players == 1
+
+
+@pytest.mark.parametrize(
+    ("payoffs", "words"),
+    [
+        ([[1, 2], [3, 4]], "have the shape (2, 2)"),
+        ([[[1, 2], [3, 4]], [[1, 2]]], "shape"),
+        ([], "shape (0,)"),
+        (5, "shape ()"),
+        (np.zeros((0, 2, 2)), "shape (0, 2, 2)"),
+        ([[[1, float("nan")]]], "at the strategies [0, 0]: the payoff of player 1 is nan, not finite"),
+        ([[[1, "x"]]], "at the strategies [0, 0]: the payoff of player 1 is 'x'"),
+        ([[[1, None]]], "the payoff of player 1 is None"),
+        ([[[True, 1]]], "the payoff of player 0 is True"),
+    ],
+)
+def test_tables_that_are_no_game(payoffs: Any, words: str) -> None:
+    """The shape or the payoff at fault is named."""
+    with pytest.raises(GameError, match=re.escape(words)):
+        normal_form(payoffs)
+
+
+def test_names_of_strategies() -> None:
+    """Names have to be there for all, and different."""
+    table = [[[0, 0], [1, 1]]]
+    for strategies in ([["a"]], [["a"], ["b", "b"]], [["a"], ["b"]], [["a"], [1, 2]]):
+        with pytest.raises(GameError, match="names of"):
+            normal_form(table, strategies)
+    with pytest.raises(GameError, match="names of 1 players"):
+        normal_form(table, players=["x"])
+
+
+def test_matrix_game() -> None:
+    """A table of player 0's payoffs, as text or numbers; the other gets the rest."""
+    game = load_game("matrix_game(payoffs='1/2 0.25;-1 0',total=3)")
+    assert play(game, 0, 0).terminal_returns() == (Fraction(1, 2), Fraction(5, 2))
+    assert play(game, 0, 1).terminal_returns() == (0.25, 2.75)
+    assert game.name == "matrix_game(payoffs='1/2 0.25; -1 0',total=3)"
+    assert load_game(game.name).payoffs == game.payoffs
+    assert matrix_game().name == "matrix_game"
+    assert matrix_game([[1, 0]], 1).payoffs == ((1, 0), (0, 1))
+    for wrong in ("1 2; 3", "1 x", "", ";", "1 nan", "1 1e999", "(1 2)"):
+        with pytest.raises((OptionError, GameLookupError)):
+            load_game(f"matrix_game(payoffs='{wrong}')")
+    for table in ([1, 2], [[]], 3, [[1, 2], [3]]):
+        with pytest.raises(GameError, match=r"shape|payoff of player 0"):
+            matrix_game(table)

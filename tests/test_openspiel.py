@@ -51,6 +51,30 @@ GAMES = {
     "goofspiel(num_cards=3,imp_info=True)": ("turn_based_simultaneous_game(game=goofspiel(num_cards=3,imp_info=True))"),
     "rock_paper_scissors": "turn_based_simultaneous_game(game=matrix_rps())",
     "matching_pennies": "turn_based_simultaneous_game(game=matrix_mp())",
+    "matrix_game(payoffs='0 -25 50; 25 0 -5; -50 5 0')": "turn_based_simultaneous_game(game=matrix_brps())",
+    "oshi_zumo(coins=3,horizon=3)": "turn_based_simultaneous_game(game=oshi_zumo(coins=3,size=1,horizon=3))",
+    "oshi_zumo(coins=5,min_bid=2,size=0,alesia=True)": (
+        "turn_based_simultaneous_game(game=oshi_zumo(coins=5,size=0,min_bid=2,horizon=4,alesia=True))"
+    ),
+    "first_price_auction": "first_sealed_auction(max_value=4)",
+    "first_price_auction(players=3,max_value=3)": "first_sealed_auction(players=3,max_value=3)",
+    "battleship": (
+        "battleship(board_width=2,board_height=2,ship_sizes=[2],ship_values=[1],num_shots=2,allow_repeated_shots=false)"
+    ),
+    "battleship(board_width=3,board_height=1,ship_sizes=[1;2],ship_values=[2;1/2],loss_multiplier=2)": (
+        "battleship(board_width=3,board_height=1,ship_sizes=[1;2],ship_values=[2;0.5],num_shots=2,"
+        "allow_repeated_shots=false,loss_multiplier=2.0)"
+    ),
+    "battleship(ship_sizes=[1],num_shots=3,allow_repeated_shots=True)": (
+        "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=3,allow_repeated_shots=true)"
+    ),
+}
+LARGE_GAMES = {
+    "leduc_poker(players=3,suit_isomorphism=True)": "leduc_poker(players=3,suit_isomorphism=True)",
+    "battleship(ship_sizes=[1;2],ship_values=[1;2],allow_repeated_shots=True)": (
+        "battleship(board_width=2,board_height=2,ship_sizes=[1;2],ship_values=[1;2],num_shots=2)"
+    ),
+    "oshi_zumo": "turn_based_simultaneous_game(game=oshi_zumo(coins=4,size=1,horizon=4))",
 }
 
 
@@ -79,10 +103,10 @@ def pairs(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any]]:
         stack.extend((mine.step(action), other.child(action)) for action in actions)
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", [*GAMES, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE_GAMES)])
 def test_against_openspiel(name: str) -> None:
     game = load_game(name)
-    theirs = pyspiel.load_game(GAMES[name])
+    theirs = pyspiel.load_game((GAMES | LARGE_GAMES)[name])
     lowered = lower(game)
     tree = lowered.tree
 

@@ -18,12 +18,18 @@ from typing import Any, TypeVar, overload
 
 from jaxcfr.errors import GameError, GameLookupError, OptionError
 from jaxcfr.games import (
+    battleship,
     biased_coin,
+    dice_poker,
+    first_price_auction,
     goofspiel,
     kuhn_poker,
     leduc_poker,
     liars_dice,
     matching_pennies,
+    normal_form_game,
+    oshi_zumo,
+    rhode_island,
     rock_paper_scissors,
 )
 from jaxcfr.games.base import Game
@@ -310,3 +316,23 @@ register_game("kuhn_poker", kuhn_poker.KuhnPoker, kuhn_poker.OPTIONS, "Kuhn poke
 register_game("leduc_poker", leduc_poker.LeducPoker, leduc_poker.OPTIONS, "Leduc poker: one card each, two rounds")
 register_game("liars_dice", liars_dice.LiarsDice, liars_dice.OPTIONS, "liar's dice, one round, highest face wild")
 register_game("goofspiel", goofspiel.Goofspiel, goofspiel.OPTIONS, "goofspiel: sealed bids for prize cards")
+register_game("battleship", battleship.Battleship, battleship.OPTIONS, "battleship: hidden ships, then shots in turn")
+register_game(
+    "dice_poker", dice_poker.DicePoker, dice_poker.OPTIONS, "dice poker: two hidden rolls, two rounds of bets"
+)
+register_game(
+    "first_price_auction",
+    first_price_auction.FirstPriceAuction,
+    first_price_auction.OPTIONS,
+    "sealed bids, the highest wins and is paid",
+)
+register_game(
+    "matrix_game",
+    normal_form_game.matrix_game,
+    normal_form_game.OPTIONS,
+    "a constant-sum game of two players from a table",
+)
+register_game("oshi_zumo", oshi_zumo.OshiZumo, oshi_zumo.OPTIONS, "oshi-zumo: bids push a wrestler out of the ring")
+register_game(
+    "rhode_island", rhode_island.RhodeIsland, rhode_island.OPTIONS, "Rhode Island hold'em: one card each, two open"
+)

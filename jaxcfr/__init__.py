@@ -74,6 +74,8 @@ from jaxcfr.subgames import (
     solve_subgame_plain,
     solve_together,
 )
+from jaxcfr.traversal.base import full_tree
+from jaxcfr.traversal.sampling import chance_sampling, external_sampling, outcome_sampling
 from jaxcfr.tree.build import build_tree
 from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.game_tree import GameTree, Strategy, stack
@@ -116,6 +118,7 @@ __all__ = [
     "build_tree",
     "cce_gap",
     "cfr_plus",
+    "chance_sampling",
     "check_invariants",
     "compose_profiles",
     "constant",
@@ -131,6 +134,8 @@ __all__ = [
     "expected_payoffs_sampled",
     "exploitability",
     "exploitability_bound",
+    "external_sampling",
+    "full_tree",
     "gains",
     "geometric",
     "head_to_head",
@@ -147,6 +152,7 @@ __all__ = [
     "matrix_game",
     "nash_conv",
     "normal_form",
+    "outcome_sampling",
     "pcfr_plus",
     "pdcfr_plus",
     "play_batch",

@@ -19,7 +19,9 @@ from jaxcfr.errors import HorizonError, OptionError, SolverError
 from jaxcfr.regret import average as averages
 from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
+from jaxcfr.traversal.base import SamplingState, Traversal, full_tree
 from jaxcfr.traversal.full_tree import counterfactual_regrets
+from jaxcfr.traversal.randomness import as_key
 from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
 from jaxcfr.tree.treeplex import Treeplex
 
@@ -64,12 +66,14 @@ class SolverState(NamedTuple):
       weight: the averaging weight of iterate t, relative to the scale of the sums.
       players: one `PlayerState` per player.
       joint: only with `track_cce`.
+      sampling: only with traversals that sample.
     """
 
     t: Array
     weight: averages.Weight
     players: tuple[PlayerState, ...]
     joint: JointState | None
+    sampling: SamplingState | None = None
 
     def __repr__(self) -> str:
         return f"SolverState(t={self.t}, {len(self.players)} players, {type(self.players[0].regrets).__name__})"
@@ -81,6 +85,8 @@ def solve(
     iterations: int | Array = 1000,
     state: SolverState | None = None,
     *,
+    traversal: Traversal | None = None,
+    seed: int | Array = 0,
     updates: Updates = "alternating",
     callback: Callable[[SolverState], Any] | None = None,
     every: int | None = None,
@@ -100,6 +106,10 @@ def solve(
       iterations: how many more; 0 gives the initial state, whose average strategy is uniform.
       state: a state to go on from; it stays usable. It must be of the same tree, and of a variant that stores the
         same things (the rules of the one given here apply from now on). None starts anew.
+      traversal: where the counterfactual regrets come from: `full_tree()`, the default, or one that samples, such as
+        `external_sampling(batch=256)`, for trees lowered with histories.
+      seed: of traversals that sample: an integer, or a typed key of `jax.random.key`. A state that already has a key
+        keeps it. Iteration t draws from `fold_in(key, t)`, so that the same seed gives the same bits.
       updates: "alternating" (default: player 0 updates and changes its strategy, then player 1 against the new
         player 0, ...) or "simultaneous".
       callback: called with the state every `every` iterations and at the end; returns None, or whether to stop (a
@@ -121,23 +131,30 @@ def solve(
       NotTwoPlayerConstantSumError: `target_exploitability` for a game where it is not defined.
     """
     variant = dcfr_plus() if variant is None else variant
-    _check_arguments(tree, variant, iterations, updates, every)
-    tree = dataclasses.replace(tree, histories=None)  # the loop needs none of them
+    traversal = full_tree() if traversal is None else traversal
+    _check_arguments(tree, variant, iterations, traversal, updates, every)
+    if not traversal.samples:
+        tree = dataclasses.replace(tree, histories=None)  # the loop needs none of them
     iterations = iterations if isinstance(iterations, jax.core.Tracer) else int(iterations)
     if state is None:
         state = initial_state(tree, variant, track_cce=track_cce)
     _check_state(tree, variant, state, track_cce)
     _check_horizon(variant, state, iterations)
+    if traversal.samples:
+        state = _with_sampling(tree, traversal, state, seed)
 
     if differentiable:
+        if traversal.samples:
+            raise OptionError("differentiable=True needs traversal=full_tree(): what is sampled has no gradient")
         if isinstance(iterations, jax.core.Tracer):
             raise OptionError("differentiable=True has a loop of static length: iterations must not be traced")
         if callback is not None or target_exploitability is not None:
             raise OptionError("differentiable=True takes neither callback nor target_exploitability")
         return _run_static(tree, variant, state, iterations, updates)
     if callback is None and target_exploitability is None:
-        return _run(tree, variant, state, iterations, updates)
-    return _run_watched(tree, variant, state, iterations, updates, callback, every or 100, target_exploitability)
+        return _run(tree, variant, state, iterations, updates, traversal)
+    run = functools.partial(_run, updates=updates, traversal=traversal)
+    return _run_watched(run, tree, variant, state, iterations, callback, every or 100, target_exploitability)
 
 
 @functools.partial(jax.jit, static_argnames="track_cce")
@@ -160,7 +177,13 @@ def initial_state(tree: GameTree, variant: RegretVariant, *, track_cce: bool = F
     return SolverState(jnp.zeros((), jnp.int32), averages.init_weight(tree.dtype), tuple(players), joint)
 
 
-def iterate(tree: GameTree, variant: RegretVariant, state: SolverState, updates: Updates) -> SolverState:
+def iterate(
+    tree: GameTree,
+    variant: RegretVariant,
+    state: SolverState,
+    updates: Updates,
+    traversal: Traversal = full_tree(),  # noqa: B008 (a constant)
+) -> SolverState:
     """One iteration: every player updates once. The sums have been scaled down by `rescale` if that was due."""
     step = state.t + 1
     t = step.astype(tree.dtype)
@@ -168,16 +191,22 @@ def iterate(tree: GameTree, variant: RegretVariant, state: SolverState, updates:
     factor = jnp.exp2(weight.log2)
     joint = None if state.joint is None else _add_joint(tree, state, factor)
     weights = [player.weights for player in state.players]
+    strategies = [player.strategy for player in state.players]
+    sampling = state.sampling
     players = []
     for p, (player, treeplex) in enumerate(zip(state.players, tree.treeplexes, strict=True)):
-        r = counterfactual_regrets(tree, p, tuple(weights), player.strategy)
+        if traversal.samples:
+            assert sampling is not None
+            r, sampling = traversal.regrets(tree, p, tuple(strategies), player.regrets, sampling, step)
+        else:
+            r = counterfactual_regrets(tree, p, tuple(weights), player.strategy)
         regrets = variant.update(player.regrets, r, t)
         average = averages.add(player.average, factor * player.weights[:-1])
         strategy = _next_strategy(variant, treeplex, regrets, t)
         players.append(PlayerState(regrets, average, strategy, treeplex.realization_weights(strategy)))
         if updates == "alternating":
-            weights[p] = players[p].weights
-    return SolverState(step, weight, tuple(players), joint)
+            weights[p], strategies[p] = players[p].weights, strategy
+    return SolverState(step, weight, tuple(players), joint, sampling)
 
 
 def rescale(tree: GameTree, variant: RegretVariant, state: SolverState) -> SolverState:
@@ -203,6 +232,20 @@ def rescale(tree: GameTree, variant: RegretVariant, state: SolverState) -> Solve
     return jax.lax.cond(averages.due(state.t + 1), scale, lambda state: state, state)
 
 
+def _with_sampling(tree: GameTree, traversal: Traversal, state: SolverState, seed: Any) -> SolverState:
+    """The state with what the traversal keeps; a key that is there already stays."""
+    memory = traversal.init(tree)
+    if state.sampling is None:
+        total = averages.init_total(jnp.zeros((), tree.dtype))
+        return state._replace(sampling=SamplingState(as_key(seed), total, memory))
+    kept = state.sampling.memory
+    if jax.tree.structure(kept) == jax.tree.structure(memory) and all(
+        jnp.shape(a) == jnp.shape(b) for a, b in zip(jax.tree.leaves(kept), jax.tree.leaves(memory), strict=True)
+    ):
+        return state
+    return state._replace(sampling=state.sampling._replace(memory=memory))
+
+
 def _next_strategy(variant: RegretVariant, treeplex: Treeplex, regrets: Any, t: Array) -> Array:
     return treeplex.over_tables(lambda state, uniform: variant.strategy(state, uniform, t), regrets, treeplex.uniform)
 
@@ -222,7 +265,12 @@ def _add_joint(tree: GameTree, state: SolverState, factor: Array) -> JointState:
 
 @functools.partial(jax.jit, static_argnames="updates")
 def _run(
-    tree: GameTree, variant: RegretVariant, state: SolverState, iterations: Array, updates: Updates
+    tree: GameTree,
+    variant: RegretVariant,
+    state: SolverState,
+    iterations: Array,
+    updates: Updates,
+    traversal: Traversal,
 ) -> SolverState:
     """Scaling down happens between two loops, so that the inner one, where the time goes, knows nothing of it."""
     end = state.t + iterations
@@ -230,7 +278,7 @@ def _run(
     def stretch(state: SolverState) -> SolverState:
         state = rescale(tree, variant, state)
         steps = jnp.minimum(end - state.t, averages.until_due(state.t + 1))
-        return jax.lax.fori_loop(0, steps, lambda _, s: iterate(tree, variant, s, updates), state)
+        return jax.lax.fori_loop(0, steps, lambda _, s: iterate(tree, variant, s, updates, traversal), state)
 
     return jax.lax.while_loop(lambda state: state.t < end, stretch, state)
 
@@ -264,11 +312,11 @@ def _wants_to_stop(answer: Any) -> bool:
 
 
 def _run_watched(
+    run: Callable[..., SolverState],
     tree: GameTree,
     variant: RegretVariant,
     state: SolverState,
     iterations: int | Array,
-    updates: Updates,
     callback: Callable[[SolverState], Any] | None,
     every: int,
     target: float | None,
@@ -284,7 +332,7 @@ def _run_watched(
     left = int(iterations)
     while left > 0:
         chunk = min(every, left)
-        state = _run(tree, variant, state, chunk, updates)
+        state = run(tree, variant, state, chunk)
         left -= chunk
         if callback is not None and _wants_to_stop(callback(state)):
             break
@@ -394,8 +442,15 @@ def _sum_weights(
     return jax.lax.fori_loop(1, iterations + 1, body, (weight, total))
 
 
-def _check_arguments(tree: Any, variant: Any, iterations: Any, updates: Any, every: Any) -> None:
+def _check_arguments(
+    tree: Any, variant: Any, iterations: Any, traversal: Any, updates: Any, every: Any
+) -> None:
     require_tree(tree)
+    if not isinstance(traversal, Traversal):
+        hint = f"; call it: {traversal.__name__}()" if hasattr(traversal, "__name__") else ""
+        raise OptionError(f"traversal has to be one such as jaxcfr.external_sampling(), not {traversal!r}{hint}")
+    if traversal.samples and tree.histories is None:
+        raise OptionError("sampling walks through histories, and this tree has none: lower it with histories=True")
     if not isinstance(variant, RegretVariant):
         hint = f"; call it: {variant.__name__}()" if callable(variant) and hasattr(variant, "__name__") else ""
         raise OptionError(f"variant has to be a regret variant such as jaxcfr.dcfr_plus(), not {variant!r}{hint}")

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.tree.game_tree import GameTree
+from jaxcfr.tree.treeplex import Treeplex
 
 ROUNDING = 16
 """Regrets of at most this many units of rounding, relative to the values they are differences of, count as zero."""
@@ -25,8 +26,12 @@ def counterfactual_regrets(tree: GameTree, player: int, weights: tuple[Array, ..
     Returns:
       `[L_p]`, 0 at the padding.
     """
-    treeplex = tree.treeplexes[player]
-    regrets, _ = treeplex.fold(tree.payoffs.product(player, weights), _regret_rule, treeplex.uniform, strategy)
+    return regrets_of_values(tree.treeplexes[player], tree.payoffs.product(player, weights), strategy)
+
+
+def regrets_of_values(treeplex: Treeplex, values: Array, strategy: Array) -> Array:
+    """The counterfactual regrets, `[L]`, that follow from direct counterfactual values `[L + 1]`, exact or sampled."""
+    regrets, _ = treeplex.fold(values, _regret_rule, treeplex.uniform, strategy)
     return regrets
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from jaxcfr.errors import GameError, OptionError
 from jaxcfr.tree.game_tree import GameTree, Histories
+from jaxcfr.tree.moves import build_moves
 from jaxcfr.tree.nodes import TERMINAL, NodeFacts, NodeTable, derive_facts
 from jaxcfr.tree.payoffs import BLOCK_DENSITY, build_payoffs
 from jaxcfr.tree.segments import as_numpy
-from jaxcfr.tree.treeplex import build_treeplex
+from jaxcfr.tree.treeplex import Treeplex, build_treeplex
 
 
 def float_dtype(dtype: Any = None) -> Any:
@@ -91,7 +92,7 @@ def build_tree(
     tree = GameTree(
         treeplexes=tuple(treeplexes),
         payoffs=payoffs,
-        histories=_histories(nodes, facts, flat, leaves, dtype) if histories else None,
+        histories=_histories(nodes, facts, flat, leaves, treeplexes, dtype) if histories else None,
         num_histories=nodes.num_histories,
         num_terminals=len(leaves),
         depth=facts.depth,
@@ -102,7 +103,14 @@ def build_tree(
     return on_device
 
 
-def _histories(nodes: NodeTable, facts: NodeFacts, flat: list[np.ndarray], leaves: np.ndarray, dtype: Any) -> Histories:
+def _histories(
+    nodes: NodeTable,
+    facts: NodeFacts,
+    flat: list[np.ndarray],
+    leaves: np.ndarray,
+    treeplexes: list[Treeplex],
+    dtype: Any,
+) -> Histories:
     terminal = np.full(nodes.num_histories, -1, np.int32)
     terminal[leaves] = np.arange(len(leaves))
     return Histories(
@@ -115,6 +123,7 @@ def _histories(nodes: NodeTable, facts: NodeFacts, flat: list[np.ndarray], leave
         chance_reach=as_numpy(facts.chance_reach, dtype),
         sequence=tuple(as_numpy(sequence, np.int32, copy=False) for sequence in flat),
         terminal=as_numpy(terminal, np.int32, copy=False),
+        moves=build_moves(nodes, facts, treeplexes, dtype),
         level_offsets=tuple(facts.level_offsets.tolist()),
     )
 

@@ -14,6 +14,7 @@ from jax import Array
 
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import OptionError, StrategyError
+from jaxcfr.tree.moves import Moves
 from jaxcfr.tree.payoffs import PayoffOperator
 from jaxcfr.tree.treeplex import Treeplex
 
@@ -36,6 +37,7 @@ class Histories:
       chance_reach: `[N]` product of the chance probabilities on the path.
       sequence: per player `[N]` int32, flat index of its last sequence on the path, L_p for the empty one.
       terminal: `[N]` int32, number of the leaf, -1 elsewhere.
+      moves: the same, packed for walks that sample.
       level_offsets: rows `level_offsets[d]:level_offsets[d + 1]` are the histories of depth d (static).
     """
 
@@ -48,6 +50,7 @@ class Histories:
     chance_reach: Array
     sequence: tuple[Array, ...]
     terminal: Array
+    moves: Moves
     level_offsets: tuple[int, ...] = dataclasses.field(metadata={"static": True})
 
 

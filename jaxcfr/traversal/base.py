@@ -1,0 +1,73 @@
+"""What a traversal is: the way from strategies to counterfactual regrets."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+from jax import Array
+
+from jaxcfr.regret.average import Total
+from jaxcfr.tree.game_tree import GameTree, Strategy
+
+
+class SamplingState(NamedTuple):
+    """What a run with a sampling traversal carries along.
+
+    Attributes:
+      key: a typed key; iteration t takes its random numbers from `fold_in(key, t)`.
+      visited: histories visited so far.
+      memory: what the traversal keeps: rooms of passes, baselines.
+    """
+
+    key: Array
+    visited: Total
+    memory: Any
+
+
+class Traversal:
+    """Base class of traversals: frozen dataclasses, registered as pytrees."""
+
+    @property
+    def samples(self) -> bool:
+        """Whether regrets are estimates, made of random numbers."""
+        return True
+
+    def init(self, tree: GameTree) -> Any:
+        """The `memory` of a run before its first iteration."""
+        raise NotImplementedError
+
+    def regrets(
+        self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
+    ) -> tuple[Array, SamplingState]:
+        """Estimates of one player's counterfactual regrets.
+
+        Args:
+          tree: the game, with histories.
+          player: p.
+          strategy: everyone's, `[L_q]` each.
+          stored: what the variant stores for p.
+          sampling: of the run.
+          t: the iteration, an int32 scalar from 1.
+
+        Returns:
+          `[L_p]`, 0 at the padding; and the new state.
+        """
+        raise NotImplementedError
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class FullTree(Traversal):
+    """Every history, exactly; `solve` has its own program for it."""
+
+    @property
+    def samples(self) -> bool:
+        """Nothing is random."""
+        return False
+
+
+def full_tree() -> FullTree:
+    """The whole tree in every iteration, exactly: the default."""
+    return FullTree()

@@ -1,0 +1,202 @@
+"""External, chance and outcome sampling in a tree (Lanctot et al. 2009)."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxcfr.concrete import is_concrete
+from jaxcfr.errors import OptionError
+from jaxcfr.regret import average as averages
+from jaxcfr.regret.schedules import SCHEDULES, Hyperparameter, at, hyperparameter
+from jaxcfr.traversal import outcome, randomness, walks
+from jaxcfr.traversal.base import SamplingState, Traversal
+from jaxcfr.traversal.full_tree import regrets_of_values
+from jaxcfr.tree.game_tree import GameTree, Strategy
+
+
+class Memory(NamedTuple):
+    """What the sampling traversals keep.
+
+    Attributes:
+      passes: per player, about how many walks fit into one pass, float32.
+    """
+
+    passes: tuple[Array, ...]
+
+
+def _cumulative(tree: GameTree, strategy: Strategy) -> Array:
+    assert tree.histories is not None
+    players = [
+        walks.cumulative_strategy(treeplex, values) for treeplex, values in zip(tree.treeplexes, strategy, strict=True)
+    ]
+    # One more entry, so that there is one in games where nobody moves.
+    return jnp.concatenate([*players, tree.histories.moves.chance, jnp.ones(1, tree.dtype)])
+
+
+def _probabilities(tree: GameTree, strategy: Strategy) -> Array:
+    return jnp.concatenate([*strategy, jnp.ones(1, tree.dtype)])
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ExternalSampling(Traversal):
+    """See `external_sampling`."""
+
+    batch: int = dataclasses.field(metadata={"static": True})
+    room: float = dataclasses.field(metadata={"static": True})
+
+    def init(self, tree: GameTree) -> Memory:
+        """No history has been visited."""
+        return Memory(tuple(jnp.full((), self.batch, jnp.float32) for _ in tree.treeplexes))
+
+    def regrets(
+        self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
+    ) -> tuple[Array, SamplingState]:
+        """See `Traversal.regrets`."""
+        seed = randomness.words(sampling.key, t, player)
+        walker = walks.Walker(tree, player, False, 1, seed, _cumulative(tree, strategy))
+        return _walk(walker, self.batch, self.room, strategy, sampling)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ChanceSampling(Traversal):
+    """See `chance_sampling`."""
+
+    batch: int = dataclasses.field(metadata={"static": True})
+    rolls: int = dataclasses.field(metadata={"static": True})
+    room: float = dataclasses.field(metadata={"static": True})
+
+    def init(self, tree: GameTree) -> Memory:
+        """No history has been visited."""
+        return Memory(tuple(jnp.full((), self.batch, jnp.float32) for _ in tree.treeplexes))
+
+    def regrets(
+        self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
+    ) -> tuple[Array, SamplingState]:
+        """See `Traversal.regrets`."""
+        seed = randomness.words(sampling.key, t, player)
+        walker = walks.Walker(
+            tree, player, True, self.rolls, seed, _cumulative(tree, strategy), _probabilities(tree, strategy)
+        )
+        return _walk(walker, self.batch, self.room, strategy, sampling)
+
+
+def _walk(
+    walker: walks.Walker, batch: int, room: float, strategy: Strategy, sampling: SamplingState
+) -> tuple[Array, SamplingState]:
+    player, memory = walker.player, sampling.memory
+    tally, fits = walker.run(batch, memory.passes[player], room)
+    passes = (*memory.passes[:player], fits, *memory.passes[player + 1 :])
+    regrets = regrets_of_values(walker.tree.treeplexes[player], tally.values, strategy[player])
+    visited = averages.add(sampling.visited, tally.visited.astype(walker.tree.dtype))
+    return regrets, sampling._replace(visited=visited, memory=memory._replace(passes=passes))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class OutcomeSampling(Traversal):
+    """See `outcome_sampling`."""
+
+    exploration: Hyperparameter
+    batch: int = dataclasses.field(metadata={"static": True})
+
+    def init(self, tree: GameTree) -> Memory:
+        """No history has been visited."""
+        return Memory(())
+
+    def regrets(
+        self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
+    ) -> tuple[Array, SamplingState]:
+        """See `Traversal.regrets`."""
+        seed = randomness.words(sampling.key, t, player)
+        exploration = jnp.asarray(at(self.exploration, t.astype(tree.dtype)), tree.dtype)
+        episodes = outcome.Episodes(
+            tree, player, seed, _cumulative(tree, strategy), _probabilities(tree, strategy), exploration
+        )
+        values, visited = episodes.run(self.batch)
+        regrets = regrets_of_values(tree.treeplexes[player], values, strategy[player])
+        return regrets, sampling._replace(visited=averages.add(sampling.visited, visited.astype(tree.dtype)))
+
+
+def external_sampling(batch: int = 256, *, room: float = walks.ROOM) -> ExternalSampling:
+    """External sampling: draws the others' actions and chance, walks every action of the player being updated.
+
+    Lanctot et al. 2009. In each iteration every player updates once, from the mean over `batch` walks with the
+    strategies of this iteration. A walk costs what it visits. Besides, an iteration passes over the tables of all
+    information sets once, to discount and to match regrets: choose the batch large enough that this is little
+    (256 walks on Leduc poker, 1,000 on Liar's dice with six faces).
+
+    Averages weight each iterate by the player's own reach, exactly. Information sets that were never visited have no
+    regret, are played uniformly and come out uniform wherever they count for nothing else.
+
+    Args:
+      batch: walks of each player and iteration.
+      room: room in the pooled frontiers, relative to their mean under uniform play. Does not change the draws.
+
+    Raises:
+      OptionError: an argument makes no sense.
+    """
+    return ExternalSampling(_batch(batch), _room(room))
+
+
+def chance_sampling(chance_samples: int = 1, *, batch: int = 1, room: float = walks.ROOM) -> ChanceSampling:
+    """Chance sampling: draws chance's outcomes, walks every action of all players.
+
+    Zinkevich et al. 2007. With two or more `chance_samples` every chance move that a walk comes to is drawn so many
+    times, independently, and the results are averaged. A walk costs what it visits; histories that an opponent's
+    strategy never reaches are not visited.
+
+    Args:
+      chance_samples: k, how many outcomes are drawn at each chance move.
+      batch: walks of each player and iteration.
+      room: see `external_sampling`.
+
+    Raises:
+      OptionError: an argument makes no sense.
+    """
+    return ChanceSampling(_batch(batch), _batch(chance_samples, "chance_samples"), _room(room))
+
+
+def outcome_sampling(exploration: Hyperparameter = 0.6, *, batch: int = 256) -> OutcomeSampling:
+    """Outcome sampling: single plays, weighted by how likely they were drawn.
+
+    Lanctot et al. 2009. The player being updated draws its action uniformly with probability `exploration`, else from
+    its strategy; the others and chance draw from theirs. The payoff counts 1 / (probability with which the player's
+    own actions were drawn), which makes the regrets unbiased at every depth.
+
+    Memory beside the tables: one history per play of a pass, whatever the size of the tree.
+
+    Args:
+      exploration: above 0 and at most 1, or a schedule of t.
+      batch: plays of each player and iteration.
+
+    Raises:
+      OptionError: an argument makes no sense.
+    """
+    exploration = hyperparameter("exploration", exploration)
+    if not isinstance(exploration, SCHEDULES) and is_concrete(exploration) and not 0 < float(exploration) <= 1:
+        raise OptionError(f"exploration has to be above 0 and at most 1, not {exploration}")
+    return OutcomeSampling(exploration, _batch(batch))
+
+
+def _batch(value: Any, name: str = "batch") -> int:
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if not 1 <= number <= 2**24:
+        raise OptionError(f"{name} has to be an integer from 1 to 2**24, not {value!r}")
+    return number
+
+
+def _room(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1000:
+        raise OptionError(f"room has to be a number above 0 and at most 1000, not {value!r}")
+    return float(value)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from jaxcfr.profile import Profile
     from jaxcfr.regret.variants import RegretVariant
     from jaxcfr.solve import SolverState
+    from jaxcfr.traversal.base import Traversal
     from jaxcfr.tree.game_tree import GameTree, Strategy
     from jaxcfr.tree.lower import LoweredGame
 
@@ -55,6 +56,15 @@ class Updates(StrEnum):
 
     alternating = "alternating"
     simultaneous = "simultaneous"
+
+
+class Algorithm(StrEnum):
+    """Values of --algorithm."""
+
+    full_tree = "full_tree"
+    external_sampling = "external_sampling"
+    chance_sampling = "chance_sampling"
+    outcome_sampling = "outcome_sampling"
 
 
 class Dtype(StrEnum):
@@ -176,6 +186,40 @@ def solve(
             "hs_dcfr:gamma_init=30 (whose total is by default the number of iterations).",
         ),
     ] = "dcfr_plus",
+    algorithm: Annotated[
+        Algorithm,
+        typer.Option(
+            parser=_one_of(Algorithm),
+            metavar="NAME",
+            help="Where counterfactual regrets come from: full_tree, or external_sampling, chance_sampling or "
+            "outcome_sampling, which visit only a part of the tree in each iteration.",
+        ),
+    ] = Algorithm.full_tree,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            parser=_integer(1, 2**24),
+            metavar="N",
+            help="Walks of each player and iteration, for the sampling algorithms; by default 256, and 1 for "
+            "chance_sampling.",
+        ),
+    ] = None,
+    exploration: Annotated[
+        float | None,
+        typer.Option(
+            parser=_number,
+            metavar="X",
+            help="For outcome_sampling: how often the updating player draws its action uniformly; by default 0.6.",
+        ),
+    ] = None,
+    chance_samples: Annotated[
+        int | None,
+        typer.Option(
+            parser=_integer(1, 64),
+            metavar="K",
+            help="For chance_sampling: how many outcomes are drawn at each chance move; by default 1.",
+        ),
+    ] = None,
     updates: Annotated[
         Updates,
         typer.Option(
@@ -197,7 +241,8 @@ def solve(
         typer.Option(
             parser=_any_integer,
             metavar="INTEGER",
-            help="Recorded in the profile. Solving the whole tree is deterministic, so nothing else depends on it.",
+            help="Of the random numbers, from 0 to 2**32 - 1; recorded in the profile. Solving the whole tree is "
+            "deterministic, so there nothing else depends on it.",
         ),
     ] = None,
     eval_every: Annotated[
@@ -229,6 +274,12 @@ def solve(
     Seconds are wall-clock time since solving began, compilation and evaluations included.
     """
     variant, variant_text = parse_regret(regret, iterations)
+    traversal = _traversal(algorithm, batch, exploration, chance_samples)
+    if traversal.samples:
+        from jaxcfr.traversal.randomness import as_key
+
+        as_key(seed or 0)
+        variant_text += f", {algorithm}"
     if target_exploitability is not None and not target_exploitability >= 0:
         raise OptionError(f"--target-exploitability has to be at least 0, not {target_exploitability}")
     root = load_game(game)
@@ -254,6 +305,7 @@ def solve(
         run = _Run(
             lowered=lowered,
             variant=variant,
+            traversal=traversal,
             variant_text=variant_text if updates is Updates.alternating else f"{variant_text}, {updates} updates",
             iterations=iterations,
             updates=updates,
@@ -536,6 +588,33 @@ def parse_regret(text: str, iterations: int) -> tuple[RegretVariant, str]:
     return variant, described
 
 
+def _traversal(
+    algorithm: Algorithm, batch: int | None, exploration: float | None, chance_samples: int | None
+) -> Traversal:
+    """The traversal that `--algorithm` names, with its options.
+
+    Raises:
+      OptionError: an option belongs to another algorithm, or has a value that makes no sense.
+    """
+    from jaxcfr.traversal import sampling
+    from jaxcfr.traversal.base import full_tree
+
+    given = {"batch": batch, "exploration": exploration, "chance_samples": chance_samples}
+    takes: dict[Algorithm, tuple[Callable[..., Traversal], tuple[str, ...]]] = {
+        Algorithm.full_tree: (full_tree, ()),
+        Algorithm.external_sampling: (sampling.external_sampling, ("batch",)),
+        Algorithm.chance_sampling: (sampling.chance_sampling, ("batch", "chance_samples")),
+        Algorithm.outcome_sampling: (sampling.outcome_sampling, ("batch", "exploration")),
+    }
+    factory, names = takes[algorithm]
+    for name, value in given.items():
+        if value is not None and name not in names:
+            owners = " and ".join(other for other, (_, its) in takes.items() if name in its)
+            raise OptionError(f"--{name.replace('_', '-')} belongs to {owners}, and --algorithm is {algorithm}")
+    options: dict[str, Any] = {name: given[name] for name in names if given[name] is not None}
+    return factory(**options)
+
+
 # Games and trees
 
 
@@ -714,6 +793,7 @@ class _Run:
 
     lowered: LoweredGame
     variant: RegretVariant
+    traversal: Traversal
     variant_text: str
     iterations: int
     updates: Updates
@@ -754,14 +834,21 @@ class _Run:
         from jaxcfr.solve import average_strategy, solve
 
         begin = time.perf_counter()
-        self.state = solve(self.tree, self.variant, 0)
+        self.state = solve(self.tree, self.variant, 0, traversal=self.traversal, seed=self.seed or 0)
         chunk, compiled = 1, False
         while True:
             until = min(self.iterations, self.done + self.every)
             while self.done < until and signals.received is None:
                 steps = min(chunk, until - self.done)
                 started = time.perf_counter()
-                state = solve(self.tree, self.variant, steps, self.state, updates=self.updates.value)
+                state = solve(
+                    self.tree,
+                    self.variant,
+                    steps,
+                    self.state,
+                    updates=self.updates.value,
+                    traversal=self.traversal,
+                )
                 jax.block_until_ready(state)  # type: ignore[no-untyped-call]
                 self.state = state
                 self.done += steps

@@ -239,7 +239,7 @@ def _with_sampling(tree: GameTree, traversal: Traversal, state: SolverState, see
         total = averages.init_total(jnp.zeros((), tree.dtype))
         return state._replace(sampling=SamplingState(as_key(seed), total, memory))
     kept = state.sampling.memory
-    if jax.tree.structure(kept) == jax.tree.structure(memory) and all(
+    if str(jax.tree.structure(kept)) == str(jax.tree.structure(memory)) and all(
         jnp.shape(a) == jnp.shape(b) for a, b in zip(jax.tree.leaves(kept), jax.tree.leaves(memory), strict=True)
     ):
         return state
@@ -442,9 +442,7 @@ def _sum_weights(
     return jax.lax.fori_loop(1, iterations + 1, body, (weight, total))
 
 
-def _check_arguments(
-    tree: Any, variant: Any, iterations: Any, traversal: Any, updates: Any, every: Any
-) -> None:
+def _check_arguments(tree: Any, variant: Any, iterations: Any, traversal: Any, updates: Any, every: Any) -> None:
     require_tree(tree)
     if not isinstance(traversal, Traversal):
         hint = f"; call it: {traversal.__name__}()" if hasattr(traversal, "__name__") else ""

@@ -11,8 +11,6 @@ import pytest
 from random_games import copied, forest, from_seed
 
 import jaxcfr
-from jaxcfr import errors
-from jaxcfr.traversal import randomness, walks
 from jaxcfr.traversal.full_tree import counterfactual_regrets
 
 CASES = Path(__file__).parent / "cases"
@@ -90,8 +88,8 @@ def many_games():
 def test_sampled_regrets_are_unbiased(many, name):
     """With all strategies held: handed cases, several moves in a row, sets across depths, random games."""
     tree = many.tree
-    assert_unbiased(tree, SAMPLERS[name], random_strategy(tree, 5))
-    assert_unbiased(tree, SAMPLERS[name], jaxcfr.uniform_strategy(tree))
+    # The weights of outcome sampling have long tails: its standard errors need more samples.
+    assert_unbiased(tree, SAMPLERS[name], random_strategy(tree, 5), 1000 if "outcome" in name else 200)
 
 
 @QUICK

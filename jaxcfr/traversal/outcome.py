@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxcfr.traversal import randomness
@@ -71,12 +72,12 @@ class Episodes:
             # Either part of the unit interval is stretched to the whole.
             rest = jnp.where(self.exploration < 1, 1 - self.exploration, 1)
             u = jnp.where(explores, u / self.exploration, jnp.where(own, (u - self.exploration) / rest, u))
-            followed = draw(self.cumulative, rows, jnp.minimum(u, 1 - jnp.finfo(dtype).epsneg), moves.most_children)
-            any_action = jnp.minimum((u * rows.count).astype(jnp.int32), rows.count - 1)
+            followed = draw(self.cumulative, rows, jnp.minimum(u, 1 - np.finfo(dtype).epsneg), moves.most_children)
+            any_action = jnp.minimum((u * rows.children).astype(jnp.int32), rows.children - 1)
             action = jnp.where(explores, any_action, followed)
             flat = rows.base + action * rows.stride
             probability = take(self.probabilities, jnp.where(own, flat, 0))
-            drawn = self.exploration / jnp.maximum(rows.count, 1) + (1 - self.exploration) * probability
+            drawn = self.exploration / jnp.maximum(rows.children, 1) + (1 - self.exploration) * probability
             weight = jnp.where(own, weight / jnp.where(own, drawn, 1), weight)
             sequence = jnp.where(own & going, flat - offset, sequence)
             below = look(moves, jnp.where(inner, rows.target + action, 0))

@@ -43,13 +43,13 @@ LEAST_ROOM = 128
 MAX_PASS = 4096
 """A pass does at most so many walks; larger batches take several."""
 
-PASS_SLOTS = 2**17
+PASS_SLOTS = 2**13
 """A pass does so few walks that its largest frontier has room for about this many histories."""
 
 MOST_SLOTS = 2**22
 """No frontier is larger than this."""
 
-MAX_GROUPS = 4
+MAX_GROUPS = 3
 """Frontiers are of at most so many sizes; those of one size share one compiled loop."""
 
 
@@ -57,7 +57,7 @@ class Rows(NamedTuple):
     """Columns of `Moves.rows` for some histories, `[K]` each."""
 
     target: Array
-    count: Array
+    children: Array
     actor: Array
     base: Array
     stride: Array
@@ -91,7 +91,7 @@ def cumulative_strategy(treeplex: Treeplex, strategy: Array) -> Array:
 
 def draw(cumulative: Array, rows: Rows, u: Array, most_children: int) -> Array:
     """For each row the action whose interval of cumulative probability holds u, by bisection: int32 `[K]`."""
-    low, high = jnp.zeros_like(rows.count), jnp.maximum(rows.count - 1, 0)
+    low, high = jnp.zeros_like(rows.children), jnp.maximum(rows.children - 1, 0)
     for _ in range(math.ceil(math.log2(max(most_children, 1)))):
         middle = (low + high) >> 1
         beyond = (u >= take(cumulative, rows.base + middle * rows.stride)) & (low < high)
@@ -121,7 +121,10 @@ def prefix_sums(values: Array) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Consecutive frontiers with room for the same number of histories."""
+    """Consecutive frontiers with room for the same number of histories.
+
+    The first frontier of all is the root, once for each walk.
+    """
 
     size: int
     levels: int
@@ -146,13 +149,12 @@ def plan(frontier: Frontier, walks: int, rolls: int = 1, room: float = ROOM) -> 
     worst = [most * rolls**power for most, power in zip(frontier.worst, frontier.rolls, strict=True)]
     if max(worst, default=0) > MOST_SLOTS:
         raise OptionError(
-            f"one walk of this game can meet {max(worst):,} histories at a time, more than the {MOST_SLOTS:,} a frontier "
-            "has room for: use outcome_sampling(), or fewer chance_samples"
+            f"one walk of this game can meet {max(worst):,} histories at a time, more than the {MOST_SLOTS:,} that a "
+            "frontier has room for: use outcome_sampling(), or fewer chance_samples"
         )
     walks = max(1, min(walks, MAX_PASS, int(PASS_SLOTS / (room * max(means, default=1)))))
-    sizes = [
-        max(math.ceil(room * walks * mean), one, LEAST_ROOM) for mean, one in zip(means, worst, strict=True)
-    ]
+    sizes = [walks]
+    sizes += [max(math.ceil(room * walks * mean), one, LEAST_ROOM) for mean, one in zip(means, worst, strict=True)]
     sizes = [-(-size // BLOCK) * BLOCK for size in sizes]
     return walks, tuple(Group(max(sizes[start:stop]), stop - start) for start, stop in _partition(sizes, MAX_GROUPS))
 
@@ -189,14 +191,14 @@ class Front(NamedTuple):
       node: `[K]` int32.
       stream: `[K]` uint32, see `randomness`.
       sequence: `[K]` int32, the updating player's last sequence.
-      weight: `[K]`, of the walk here; an empty tuple where all weigh the same.
+      weight: `[K]`, of the walk here; None where all weigh the same.
       active: `[K]` bool, whether there is a history.
     """
 
     node: Array
     stream: Array
     sequence: Array
-    weight: Array | tuple[()]
+    weight: Array | None
     active: Array
 
 
@@ -268,9 +270,11 @@ class Walker:
             # Equal shares of what is left.
             trips = -(-left // jnp.clip(fits.astype(jnp.int32), 1, size))
             walks = -(-left // trips)
-            tally = self._pass(size, done, walks, groups)
+            tally = self._pass(done, walks, groups)
             enough = tally.fill <= 1
-            kept = Tally(*(jnp.where(enough, after, before) for after, before in zip(_add(sums, tally), sums, strict=True)))
+            kept = Tally(
+                *(jnp.where(enough, after, before) for after, before in zip(_add(sums, tally), sums, strict=True))
+            )
             fits = walks * 0.9 / jnp.maximum(tally.fill, 1e-6)
             fits = jnp.clip(jnp.where(enough, fits, jnp.minimum(fits, walks / 2)), 1.0, float(size))
             return done + jnp.where(enough, walks, 0), fits, kept
@@ -280,45 +284,49 @@ class Walker:
         )
         return tally._replace(values=tally.values / batch), passes
 
-    def _pass(self, size: int, first: Array, walks: Array, groups: tuple[Group, ...]) -> Tally:
+    def _pass(self, first: Array, walks: Array, groups: tuple[Group, ...]) -> Tally:
         treeplex = self.tree.treeplexes[self.player]
+        size = groups[0].size
         number = jnp.arange(size, dtype=jnp.int32)
         dtype = self.tree.dtype
         front = Front(
             node=jnp.zeros(size, jnp.int32),
             stream=randomness.streams(self.seed, first + number),
             sequence=jnp.full(size, treeplex.size, jnp.int32),
-            weight=jnp.ones(size, dtype) if self.everyone else (),
+            weight=jnp.ones(size, dtype) if self.everyone else None,
             active=number < walks,
         )
         zero = jnp.zeros((), jnp.float32)
         tally = Tally(jnp.zeros(treeplex.size + 1, dtype), walks.astype(jnp.float32), zero)
-        front, rows, tally = self._advance(front, tally)
-        for group in groups:
-            front, rows, tally = self._descend(front, rows, tally, group.size)
-            if group.levels > 1:
-                front, rows, tally = self._loop(front, rows, tally, group)
+        for index, group in enumerate(groups):
+            front = jax.tree.map(lambda column, size=group.size: _resized(column, size), front)
+            after = groups[index + 1].size if index + 1 < len(groups) else group.size
+            front, tally = self._levels(front, tally, group, after)
         return tally
 
-    def _loop(self, front: Front, rows: Rows, tally: Tally, group: Group) -> tuple[Front, Rows, Tally]:
-        """Further levels of frontiers of one size, as long as there are histories."""
+    def _levels(self, front: Front, tally: Tally, group: Group, after: int) -> tuple[Front, Tally]:
+        """From frontier to frontier of one size, as long as there are histories; the last has to fit into `after`."""
 
-        def more(carry: tuple[Array, Front, Rows, Tally]) -> Array:
-            return (carry[0] < group.levels) & jnp.any(self._branches(carry[1], carry[2]))
+        def step(carry: tuple[Array, Front, Tally]) -> tuple[Array, Front, Tally]:
+            level, front, tally = carry
+            front, rows, tally = self._advance(front, tally)
+            size = after if group.levels == 1 else group.size
+            room = jnp.where(level + 1 < group.levels, group.size, min(after, size))
+            return level + 1, *self._descend(front, rows, tally, size, room)
 
-        def step(carry: tuple[Array, Front, Rows, Tally]) -> tuple[Array, Front, Rows, Tally]:
-            level, front, rows, tally = carry
-            return level + 1, *self._descend(front, rows, tally, group.size)
+        def more(carry: tuple[Array, Front, Tally]) -> Array:
+            return (carry[0] < group.levels) & jnp.any(carry[1].active)
 
-        _, front, rows, tally = jax.lax.while_loop(more, step, (jnp.ones((), jnp.int32), front, rows, tally))
-        return front, rows, tally
+        carry = (jnp.zeros((), jnp.int32), front, tally)
+        _, front, tally = step(carry) if group.levels == 1 else jax.lax.while_loop(more, step, carry)
+        return front, tally
 
     def _branches(self, front: Front, rows: Rows) -> Array:
         """Where the walk goes on with several children."""
         mine = rows.actor >= PLAYER_CODE if self.everyone else rows.actor == PLAYER_CODE + self.player
         if self.rolls > 1:
             mine = mine | (rows.actor == CHANCE_CODE)
-        if self.everyone:
+        if front.weight is not None:
             mine = mine & (front.weight != 0)
         return front.active & mine
 
@@ -328,12 +336,9 @@ class Walker:
         corrections = jnp.zeros(front.node.shape, dtype)
 
         def pending(rows: Rows) -> Array:
-            sampled = rows.actor != TERMINAL_CODE
             if self.everyone:
-                sampled = rows.actor == CHANCE_CODE
-            else:
-                sampled = sampled & (rows.actor != PLAYER_CODE + self.player)
-            return front.active & sampled
+                return front.active & (rows.actor == CHANCE_CODE) & (self.rolls == 1)
+            return front.active & (rows.actor != TERMINAL_CODE) & (rows.actor != PLAYER_CODE + self.player)
 
         def step(carry: tuple[Array, Rows, Array, Array, Array]) -> tuple[Array, Rows, Array, Array, Array]:
             node, rows, stream, visited, corrections = carry
@@ -358,20 +363,20 @@ class Walker:
         value = jnp.where(leaf, take(payoffs, jnp.where(leaf, rows.target, 0)), 0)
         if self.correction is not None:
             value = value + corrections
-        if self.everyone:
+        if front.weight is not None:
             value = value * front.weight
         values = tally.values.at[front.sequence].add(value, mode="promise_in_bounds")
         return front, rows, tally._replace(values=values, visited=visited)
 
-    def _descend(self, front: Front, rows: Rows, tally: Tally, size: int) -> tuple[Front, Rows, Tally]:
-        """From histories where the walk branches to their children, in a frontier of another size, and on from there."""
+    def _descend(self, front: Front, rows: Rows, tally: Tally, size: int, room: Array) -> tuple[Front, Tally]:
+        """From histories where the walk branches to their children, in the first slots of a frontier."""
         treeplex = self.tree.treeplexes[self.player]
         mine = self._branches(front, rows)
-        count = rows.count
+        count = rows.children
         if self.rolls > 1:
             count = jnp.where(rows.actor == CHANCE_CODE, self.rolls, count)
         if self.choices is not None:
-            count = take(self.choices.count, jnp.where(mine, rows.base - self._offset, 0))
+            count = take(self.choices.left, jnp.where(mine, rows.base - self._offset, 0))
         count = jnp.where(mine, count, 0)
         stop = prefix_sums(count)
         start, total = stop - count, stop[-1]
@@ -387,20 +392,21 @@ class Walker:
             place = base - self._offset + action * take(rows.stride, parent)
             action = take(self.choices.action, jnp.where(active, place, 0))
         flat = base + action * take(rows.stride, parent)
-        weight: Array | tuple[()] = ()
+        weight: Array | None = None
         own: Array = active
         visited = active.sum(dtype=jnp.float32)
-        if self.everyone:
+        if front.weight is not None and self.probabilities is not None:
             actor = take(rows.actor, parent)
             own = actor == PLAYER_CODE + self.player
-            assert self.probabilities is not None
             factor = jnp.where(own | (actor == CHANCE_CODE), 1, take(self.probabilities, jnp.where(active, flat, 0)))
             weight = take(front.weight, parent) * factor
             if self.rolls > 1:
                 rolled = actor == CHANCE_CODE
                 weight = weight * jnp.where(rolled, 1 / self.rolls, 1)
                 u = randomness.uniform(self.seed, stream, self.tree.dtype)
-                drawn = draw(self.cumulative, Rows(*(take(column, parent) for column in rows)), u, self.moves.most_children)
+                drawn = draw(
+                    self.cumulative, Rows(*(take(column, parent) for column in rows)), u, self.moves.most_children
+                )
                 action = jnp.where(rolled, drawn, action)
                 stream = jnp.where(rolled, randomness.after_draw(stream), stream)
             active = active & (weight != 0)
@@ -412,8 +418,8 @@ class Walker:
             weight=weight,
             active=active,
         )
-        fill = jnp.maximum(tally.fill, total.astype(jnp.float32) / size)
-        return self._advance(below, tally._replace(visited=tally.visited + visited, fill=fill))
+        fill = jnp.maximum(tally.fill, total.astype(jnp.float32) / room)
+        return below, tally._replace(visited=tally.visited + visited, fill=fill)
 
     @property
     def _offset(self) -> int:
@@ -425,14 +431,18 @@ class Choices(NamedTuple):
     """The actions of one player that are left after pruning.
 
     Attributes:
-      count: `[L]` int32, at each information set's first action how many are left.
+      left: `[L]` int32, at each information set's first action how many are left.
       action: `[L]` int32, at its i-th action the number of the i-th that is left.
     """
 
-    count: Array
+    left: Array
     action: Array
+
+
+def _resized(column: Array, size: int) -> Array:
+    """The first entries of a column, or more of them; what is added is not active."""
+    return column[:size] if size <= column.shape[0] else jnp.pad(column, (0, size - column.shape[0]))
 
 
 def _add(sums: Tally, tally: Tally) -> Tally:
     return Tally(sums.values + tally.values, sums.visited + tally.visited, jnp.maximum(sums.fill, tally.fill))
-

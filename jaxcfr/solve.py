@@ -19,7 +19,7 @@ from jaxcfr.errors import HorizonError, OptionError, SolverError
 from jaxcfr.regret import average as averages
 from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
-from jaxcfr.traversal.base import SamplingState, Traversal, full_tree
+from jaxcfr.traversal.base import SamplingState, Traversal, full_tree, none_visited
 from jaxcfr.traversal.full_tree import counterfactual_regrets
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
@@ -236,8 +236,7 @@ def _with_sampling(tree: GameTree, traversal: Traversal, state: SolverState, see
     """The state with what the traversal keeps; a key that is there already stays."""
     memory = traversal.init(tree)
     if state.sampling is None:
-        total = averages.init_total(jnp.zeros((), tree.dtype))
-        return state._replace(sampling=SamplingState(as_key(seed), total, memory))
+        return state._replace(sampling=SamplingState(as_key(seed), none_visited(), memory))
     kept = state.sampling.memory
     if str(jax.tree.structure(kept)) == str(jax.tree.structure(memory)) and all(
         jnp.shape(a) == jnp.shape(b) for a, b in zip(jax.tree.leaves(kept), jax.tree.leaves(memory), strict=True)

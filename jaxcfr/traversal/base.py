@@ -6,10 +6,30 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
-from jaxcfr.regret.average import Total
 from jaxcfr.tree.game_tree import GameTree, Strategy
+
+
+class Visited(NamedTuple):
+    """How many histories were visited, as the sum of two float32 numbers: exact up to 2^48."""
+
+    value: Array
+    rest: Array
+
+    def __int__(self) -> int:
+        return int(self.value) + int(self.rest)
+
+    def add(self, count: Array) -> Visited:
+        """Knuth's exact addition of two numbers."""
+        rest = self.rest + count
+        value = self.value + rest
+        return Visited(value, rest - (value - self.value))
+
+
+def none_visited() -> Visited:
+    return Visited(jnp.zeros((), jnp.float32), jnp.zeros((), jnp.float32))
 
 
 class SamplingState(NamedTuple):
@@ -22,7 +42,7 @@ class SamplingState(NamedTuple):
     """
 
     key: Array
-    visited: Total
+    visited: Visited
     memory: Any
 
 

@@ -12,7 +12,6 @@ from jax import Array
 
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import OptionError
-from jaxcfr.regret import average as averages
 from jaxcfr.regret.schedules import SCHEDULES, Hyperparameter, at, hyperparameter
 from jaxcfr.traversal import outcome, randomness, walks
 from jaxcfr.traversal.base import SamplingState, Traversal
@@ -95,7 +94,7 @@ def _walk(
     tally, fits = walker.run(batch, memory.passes[player], room)
     passes = (*memory.passes[:player], fits, *memory.passes[player + 1 :])
     regrets = regrets_of_values(walker.tree.treeplexes[player], tally.values, strategy[player])
-    visited = averages.add(sampling.visited, tally.visited.astype(walker.tree.dtype))
+    visited = sampling.visited.add(tally.visited)
     return regrets, sampling._replace(visited=visited, memory=memory._replace(passes=passes))
 
 
@@ -122,7 +121,7 @@ class OutcomeSampling(Traversal):
         )
         values, visited = episodes.run(self.batch)
         regrets = regrets_of_values(tree.treeplexes[player], values, strategy[player])
-        return regrets, sampling._replace(visited=averages.add(sampling.visited, visited.astype(tree.dtype)))
+        return regrets, sampling._replace(visited=sampling.visited.add(visited))
 
 
 def external_sampling(batch: int = 256, *, room: float = walks.ROOM) -> ExternalSampling:

@@ -20,7 +20,7 @@ SAMPLERS = {
     "chance": jaxcfr.chance_sampling(batch=64),
     "chance, 2 rolls": jaxcfr.chance_sampling(2, batch=64),
     "outcome": jaxcfr.outcome_sampling(batch=64),
-    "outcome, other exploration": jaxcfr.outcome_sampling(0.3, batch=64),
+    "outcome, other exploration": jaxcfr.outcome_sampling(0.9, batch=64),
 }
 QUICK = pytest.mark.usefixtures("quick_compilation")
 

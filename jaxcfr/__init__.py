@@ -59,6 +59,7 @@ from jaxcfr.regret.variants import (
     vanilla,
 )
 from jaxcfr.solve import SolverState, average_strategy, current_strategy, solve, state_from_profile
+from jaxcfr.solve_game import SampledRun, solve_game
 from jaxcfr.subgames import (
     Blueprint,
     DepthLimitedSubgame,
@@ -104,6 +105,7 @@ __all__ = [
     "PublicSubgame",
     "RegretVariant",
     "SampledBestResponse",
+    "SampledRun",
     "SolvedSubgame",
     "SolverState",
     "Strategy",
@@ -164,6 +166,7 @@ __all__ = [
     "sample_play",
     "sapcfr_plus",
     "solve",
+    "solve_game",
     "solve_lp",
     "solve_subgame",
     "solve_subgame_depth_limited",

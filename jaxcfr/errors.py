@@ -27,6 +27,10 @@ class GameTooLargeError(GameError):
     """A game has more histories than `max_nodes` allows."""
 
 
+class TableFullError(GameTooLargeError):
+    """More information sets were met than a table has room for."""
+
+
 class GameLookupError(JaxCFRError):
     """No game has this name, or the game has no such option."""
 

@@ -339,6 +339,46 @@ class Profile:
             values.append(np.concatenate(arrays) if arrays else np.zeros(0))
         return _bind(lowered, values, variant, iterations, seed)
 
+    @staticmethod
+    def from_infosets(
+        name: str,
+        players: Sequence[Sequence[tuple[Hashable, tuple[Hashable, ...], tuple[str, ...], Sequence[float]]]],
+        *,
+        variant: Any = None,
+        iterations: Any = None,
+        seed: int | None = None,
+    ) -> Profile:
+        """Strategies of a game of which there is no tree, for the information sets that are known.
+
+        Args:
+          name: of the game.
+          players: per player, its information sets: key, actions, their labels, and their probabilities.
+          variant, iterations, seed: see `from_strategy`.
+
+        Raises:
+          ProfileError: probabilities are no distribution, a key comes twice, or an argument is not what it should be.
+        """
+        from jaxcfr.regret.text import describe
+
+        builder = _Builder()
+        for player, infosets in enumerate(players):
+            builder.add_player()
+            for infoset in infosets:
+                builder.add_infoset(player, *infoset)
+        counts = tuple(len(infosets) for infosets in players)
+        sequences = tuple(1 + sum(len(infoset[1]) for infoset in infosets) for infosets in players)
+        # Nobody has counted the histories.
+        shape = TreeShape(0, 0, 0, counts, sequences)
+        return builder.profile(
+            {
+                "game": name,
+                "tree": shape,
+                "variant": None if variant is None else describe(variant),
+                "iterations": _whole_number("iterations", iterations, 0),
+                "seed": _whole_number("seed", seed),
+            }
+        )
+
     def to_strategy(self, lowered: LoweredGame, *, missing: Missing = "error") -> Strategy:
         """The flat vectors of a tree: one array per player, `[L_p]`, in the tree's dtype.
 

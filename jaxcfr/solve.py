@@ -23,6 +23,7 @@ from jaxcfr.traversal.base import SamplingState, Traversal, full_tree, none_visi
 from jaxcfr.traversal.full_tree import counterfactual_regrets
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
+from jaxcfr.tree.payoffs import PayoffTable
 from jaxcfr.tree.treeplex import Treeplex
 
 Updates = Literal["alternating", "simultaneous"]
@@ -448,6 +449,17 @@ def _check_arguments(tree: Any, variant: Any, iterations: Any, traversal: Any, u
         raise OptionError(f"traversal has to be one such as jaxcfr.external_sampling(), not {traversal!r}{hint}")
     if traversal.samples and tree.histories is None:
         raise OptionError("sampling walks through histories, and this tree has none: lower it with histories=True")
+    if traversal.samples and not isinstance(tree.payoffs, PayoffTable):
+        raise OptionError("sampling reads the payoffs at the leaves, and this tree's are computed: use full_tree()")
+    check_variant(variant)
+    check_updates(updates)
+    if every is not None and (not isinstance(every, int) or isinstance(every, bool) or every < 1):
+        raise OptionError(f"every has to be a positive integer, not {every!r}")
+    check_iterations(iterations)
+
+
+def check_variant(variant: Any) -> None:
+    """Raises `OptionError` unless `variant` is one that can go into compiled programs."""
     if not isinstance(variant, RegretVariant):
         hint = f"; call it: {variant.__name__}()" if callable(variant) and hasattr(variant, "__name__") else ""
         raise OptionError(f"variant has to be a regret variant such as jaxcfr.dcfr_plus(), not {variant!r}{hint}")
@@ -462,10 +474,16 @@ def _check_arguments(tree: Any, variant: Any, iterations: Any, traversal: Any, u
                 f"a hyperparameter of {type(variant).__name__} has shape {jnp.shape(leaf)}: it has to be one number; "
                 "for a sweep, jax.vmap over it"
             )
+
+
+def check_updates(updates: Any) -> None:
+    """Raises `OptionError` unless `updates` is one of the two ways to update."""
     if updates not in ("alternating", "simultaneous"):
         raise OptionError(f'updates has to be "alternating" or "simultaneous", not {updates!r}')
-    if every is not None and (not isinstance(every, int) or isinstance(every, bool) or every < 1):
-        raise OptionError(f"every has to be a positive integer, not {every!r}")
+
+
+def check_iterations(iterations: Any) -> None:
+    """Raises `OptionError` unless `iterations` is a number of iterations, traced or not."""
     if isinstance(iterations, jax.core.Tracer):
         if iterations.ndim != 0 or not jnp.issubdtype(iterations.dtype, jnp.integer):
             raise OptionError(f"iterations has to be one integer, not {iterations.aval}")

@@ -236,11 +236,11 @@ def sample_chance(game: Any, state: State, key: Array) -> Array:
     return draw(key, possible_outcomes(game, state)) if own is None else own(state, key)
 
 
-def x64_enabled() -> Any:
-    """A context in which JAX has 64-bit types, whatever the global setting."""
+def x64_enabled(enabled: bool = True) -> Any:
+    """A context in which JAX has 64-bit types, or has none, whatever the global setting."""
     if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    return importlib.import_module("jax.experimental").enable_x64(True)  # jax before 0.8
+        return jax.enable_x64(enabled)
+    return importlib.import_module("jax.experimental").enable_x64(enabled)  # jax before 0.8
 
 
 def chance_is_enumerable(game: Any) -> bool:

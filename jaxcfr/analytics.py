@@ -24,6 +24,7 @@ from jax import Array
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import AnalyticsError, NotTwoPlayerConstantSumError, OptionError, SolverError
 from jaxcfr.solve import SolverState
+from jaxcfr.traversal.full_tree import best_rule
 from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
 from jaxcfr.tree.treeplex import Treeplex
 
@@ -80,15 +81,6 @@ def _expected_rule(values: Array, strategy: Array) -> tuple[Array, Array]:
     return (strategy * values).sum(0), values
 
 
-def _best_rule(values: Array, uniform: Array) -> tuple[Array, Array]:
-    """The best legal action; the first of several."""
-    legal = uniform > 0
-    best = jnp.where(legal, values, -jnp.inf).argmax(0)
-    chosen = (jnp.arange(values.shape[0])[:, None] == best) & legal
-    # A column of padding has no legal action, and the value 0.
-    return jnp.where(chosen, values, 0).sum(0), chosen.astype(values.dtype)
-
-
 def expected_payoffs(tree: GameTree, strategy: Strategy) -> Array:
     """Every player's expected payoff, `[P]`.
 
@@ -110,7 +102,7 @@ def _evaluate(tree: GameTree, strategy: Strategy) -> tuple[Array, Array]:
     for p, treeplex in enumerate(tree.treeplexes):
         direct = tree.payoffs.product(p, weights)
         payoffs.append(treeplex.fold(direct, _expected_rule, jnp.asarray(strategy[p], tree.dtype))[1])
-        best.append(treeplex.fold(direct, _best_rule, treeplex.uniform)[1])
+        best.append(treeplex.fold(direct, best_rule, treeplex.uniform)[1])
     return jnp.stack(payoffs), jnp.stack(best)
 
 
@@ -242,7 +234,7 @@ def counterfactual_best_response(tree: GameTree, strategy: Strategy, player: int
 def _counterfactual_best_response_impl(tree: GameTree, strategy: Strategy, player: int) -> CounterfactualBestResponse:
     treeplex = tree.treeplexes[player]
     direct = _uncentred(tree, player, _all_weights(tree, strategy))
-    best, value = treeplex.fold(direct, _best_rule, treeplex.uniform)
+    best, value = treeplex.fold(direct, best_rule, treeplex.uniform)
     actions, _ = treeplex.fold(direct, _expected_rule, best)
     values = CounterfactualValues(actions, _infoset_values(treeplex, actions, best))
     return CounterfactualBestResponse(value, best, values)
@@ -313,7 +305,7 @@ def _cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
     total = state.joint.total.value - state.joint.total.compensation
     best = []
     for values, treeplex in zip(state.joint.values, tree.treeplexes, strict=True):
-        best.append(treeplex.fold((values.value - values.compensation) / total, _best_rule, treeplex.uniform)[1])
+        best.append(treeplex.fold((values.value - values.compensation) / total, best_rule, treeplex.uniform)[1])
     payoffs = (state.joint.payoffs.value - state.joint.payoffs.compensation) / total
     difference = jnp.stack(best) - payoffs
     return CCEGap(jnp.maximum(difference.max(), 0), difference)

@@ -56,6 +56,7 @@ class Updates(StrEnum):
 
     alternating = "alternating"
     simultaneous = "simultaneous"
+    best_response = "best_response"
 
 
 class Algorithm(StrEnum):
@@ -224,8 +225,9 @@ def solve(
         Updates,
         typer.Option(
             parser=_one_of(Updates),
-            metavar="alternating|simultaneous",
-            help="Whether players update one after the other or all at once.",
+            metavar="alternating|simultaneous|best_response",
+            help="Whether players update one after the other, all at once, or each against a best response to itself "
+            "(CFR-BR; two players).",
         ),
     ] = Updates.alternating,
     dtype: Annotated[

@@ -20,13 +20,13 @@ from jaxcfr.regret import average as averages
 from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.traversal.base import SamplingState, Traversal, full_tree, none_visited
-from jaxcfr.traversal.full_tree import counterfactual_regrets
+from jaxcfr.traversal.full_tree import best_response_weights, counterfactual_regrets
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
 from jaxcfr.tree.payoffs import PayoffTable
 from jaxcfr.tree.treeplex import Treeplex
 
-Updates = Literal["alternating", "simultaneous"]
+Updates = Literal["alternating", "simultaneous", "best_response"]
 
 
 class PlayerState(NamedTuple):
@@ -112,7 +112,9 @@ def solve(
       seed: of traversals that sample: an integer, or a typed key of `jax.random.key`. A state that already has a key
         keeps it. Iteration t draws from `fold_in(key, t)`, so that the same seed gives the same bits.
       updates: "alternating" (default: player 0 updates and changes its strategy, then player 1 against the new
-        player 0, ...) or "simultaneous".
+        player 0, ...), "simultaneous", or "best_response": CFR-BR (Johanson et al. 2012), in which each player
+        updates against a best response to its own strategy. The average approaches an equilibrium, and with high
+        probability so does the strategy of an iteration picked at random. Two players, and no `track_cce`.
       callback: called with the state every `every` iterations and at the end; returns None, or whether to stop (a
         bool of Python, numpy or JAX). Only outside of `jit`.
       every: iterations between calls and checks; default 100.
@@ -140,6 +142,8 @@ def solve(
     if state is None:
         state = initial_state(tree, variant, track_cce=track_cce)
     _check_state(tree, variant, state, track_cce)
+    if updates == "best_response":
+        _check_best_response(tree, traversal, state)
     _check_horizon(variant, state, iterations)
     if traversal.samples:
         state = _with_sampling(tree, traversal, state, seed)
@@ -194,6 +198,8 @@ def iterate(
     weights = [player.weights for player in state.players]
     strategies = [player.strategy for player in state.players]
     sampling = state.sampling
+    if updates == "best_response":
+        weights = [best_response_weights(tree, p, tuple(weights)) for p in range(tree.num_players)]
     players = []
     for p, (player, treeplex) in enumerate(zip(state.players, tree.treeplexes, strict=True)):
         if traversal.samples:
@@ -477,9 +483,19 @@ def check_variant(variant: Any) -> None:
 
 
 def check_updates(updates: Any) -> None:
-    """Raises `OptionError` unless `updates` is one of the two ways to update."""
-    if updates not in ("alternating", "simultaneous"):
-        raise OptionError(f'updates has to be "alternating" or "simultaneous", not {updates!r}')
+    """Raises `OptionError` unless `updates` is one of the ways to update."""
+    if updates not in ("alternating", "simultaneous", "best_response"):
+        raise OptionError(f'updates has to be "alternating", "simultaneous" or "best_response", not {updates!r}')
+
+
+def _check_best_response(tree: GameTree, traversal: Traversal, state: SolverState) -> None:
+    what = 'updates="best_response" (CFR-BR)'
+    if tree.num_players != 2:
+        raise OptionError(f"{what} is for two players, and this game has {tree.num_players}")
+    if traversal.samples:
+        raise OptionError(f"{what} computes best responses from the whole tree: it takes traversal=full_tree()")
+    if state.joint is not None:
+        raise OptionError(f"{what} does not play jointly, so there is nothing for track_cce to track")
 
 
 def check_iterations(iterations: Any) -> None:

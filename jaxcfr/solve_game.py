@@ -163,6 +163,8 @@ def solve_game(
     check_variant(variant)
     check_iterations(iterations)
     check_updates(updates)
+    if updates == "best_response":
+        raise OptionError('updates="best_response" needs the whole tree: lower the game, and use jaxcfr.solve')
     if not isinstance(traversal, ExternalSampling | OutcomeSampling):
         raise OptionError(
             f"without a tree the traversal has to be external_sampling() or outcome_sampling(), not {traversal!r}"

@@ -42,3 +42,19 @@ def _regret_rule(values: Array, uniform: Array, strategy: Array) -> tuple[Array,
     # there. Gradients pass as if nothing had been rounded.
     noise = jnp.abs(regret) <= ROUNDING * np.finfo(values.dtype).eps * jnp.abs(values).max(0)
     return value, regret - jax.lax.stop_gradient(jnp.where(noise, regret, 0))
+
+
+def best_response_weights(tree: GameTree, player: int, weights: tuple[Array, ...]) -> Array:
+    """The realization weights `[L_p + 1]` of a best response of `player` to the others', maximal everywhere."""
+    treeplex = tree.treeplexes[player]
+    strategy, _ = treeplex.fold(tree.payoffs.product(player, weights), best_rule, treeplex.uniform)
+    return treeplex.realization_weights(strategy)
+
+
+def best_rule(values: Array, uniform: Array) -> tuple[Array, Array]:
+    """For `Treeplex.fold`: the best legal action; the first of several."""
+    legal = uniform > 0
+    best = jnp.where(legal, values, -jnp.inf).argmax(0)
+    chosen = (jnp.arange(values.shape[0])[:, None] == best) & legal
+    # A column of padding has no legal action, and the value 0.
+    return jnp.where(chosen, values, 0).sum(0), chosen.astype(values.dtype)

@@ -130,8 +130,9 @@ GameArgument = Annotated[
     str,
     typer.Argument(
         metavar="GAME",
-        help="A name with options in brackets, such as 'kuhn_poker(players=3)', the path of a Gambit .efg file, or a "
-        "game of OpenSpiel, such as 'openspiel:tiny_hanabi'; 'jaxcfr games' lists the names.",
+        help="A name with options in brackets, such as 'kuhn_poker(players=3)', the path of a game file (Gambit's "
+        ".efg and .nfg, jaxcfr's .json), or a game of OpenSpiel, such as 'openspiel:tiny_hanabi'; 'jaxcfr games' lists "
+        "the names.",
     ),
 ]
 ProfileArgument = Annotated[str, typer.Argument(metavar="PROFILE", help="A file written by 'jaxcfr solve --out'.")]
@@ -352,7 +353,9 @@ def games(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
             rows.append([f"  {option.name}{default}", f"{option.help} ({option.allowed})"])
     _write_table(["game, options", ""], rows)
     _write("Options go in brackets: 'goofspiel(num_cards=4,imp_info=True)'. ")
-    _write("The path of a Gambit .efg file is a game too, and so is openspiel:NAME, a game of OpenSpiel.\n")
+    _write(
+        "The path of a game file (.efg, .nfg, .json) is a game too, and so is openspiel:NAME, a game of OpenSpiel.\n"
+    )
 
 
 @app.command()
@@ -403,6 +406,28 @@ def info(
     ]
     _write(f"{_escape(lowered.name)}\n")
     _write_table(None, rows)
+
+
+@app.command()
+def convert(
+    game: Annotated[str, typer.Argument(metavar="A", help="The game, as for 'jaxcfr info'.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="B",
+            help="The file to write: Gambit's .efg, jaxcfr's .json, or for a game in normal form Gambit's .nfg.",
+        ),
+    ],
+    max_nodes: MaxNodesOption = None,
+) -> None:
+    """Write the game A to the file B, in the format that its name ends in; a file that is there is replaced."""
+    from jaxcfr.interop import write_game
+    from jaxcfr.tree.limits import MAX_NODES
+
+    root = load_game(game)
+    with _option_names():
+        write_game(root, file, max_nodes=max_nodes or MAX_NODES)
+    _write(f"{_escape(game_name(root))} is written to {_escape(file)}\n")
 
 
 @app.command()
@@ -655,8 +680,15 @@ def _lower(root: Any, dtype: Dtype | None, max_nodes: int | None) -> LoweredGame
     from jaxcfr.tree.limits import MAX_NODES
     from jaxcfr.tree.lower import lower
 
-    try:
+    with _option_names():
         return lower(root, dtype=None if dtype is None else dtype.value, max_nodes=max_nodes or MAX_NODES)
+
+
+@contextlib.contextmanager
+def _option_names() -> Iterator[None]:
+    """Messages about large games speak of the option."""
+    try:
+        yield
     except GameTooLargeError as error:
         message = str(error).replace("max_nodes = ", "--max-nodes ").replace("raise max_nodes", "raise --max-nodes")
         raise GameTooLargeError(message) from error

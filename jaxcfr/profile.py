@@ -15,7 +15,6 @@ import functools
 import hashlib
 import io
 import json
-import math
 import os
 import re
 import secrets
@@ -23,13 +22,13 @@ import stat
 import zipfile
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
 from jaxcfr.errors import OptionError, ProfileError, ProfileFileError
 from jaxcfr.games.base import action_label, game_name
+from jaxcfr.hashables import STORABLE, UnstorableError, decode, encode
 
 if TYPE_CHECKING:
     from jaxcfr.tree.game_tree import GameTree, Strategy
@@ -58,7 +57,6 @@ _TEXT_BYTES = 1 << 24  # texts of this size are always read
 _TEXT_RATIO = 500  # larger ones only if they were compressed at most so well, as a text of many different keys is
 _HEADINGS = ("player", "information set")
 _CSV_COLUMNS = ("player", "key", "action", "label", "probability", "profile")
-_STORABLE = "None, bool, int, float, str, bytes, Fraction, and tuples and frozensets of them"
 
 
 @dataclass(frozen=True)
@@ -765,8 +763,8 @@ class Profile:
                     _only(infoset, ("key", "actions", "labels", "probabilities"))
                     builder.add_infoset(
                         player,
-                        _decode(infoset["key"]),
-                        tuple(_decode(action) for action in _sequence(infoset["actions"])),
+                        decode(infoset["key"]),
+                        tuple(decode(action) for action in _sequence(infoset["actions"])),
                         tuple(_sequence(infoset["labels"])),
                         _sequence(infoset["probabilities"]),
                     )
@@ -849,8 +847,8 @@ class Profile:
                 block = rows[start:stop]
                 builder.add_infoset(
                     int(block[0][0]),
-                    _decode(_parse_json(block[0][1])),
-                    tuple(_decode(_parse_json(row[2])) for row in block),
+                    decode(_parse_json(block[0][1])),
+                    tuple(decode(_parse_json(row[2])) for row in block),
                     tuple(row[3] for row in block),
                     [float(row[4]) for row in block],
                 )
@@ -960,13 +958,13 @@ class Profile:
             if len(members) != 1 + 3 * len(shape.infosets) or len(shape.sequences) != len(shape.infosets):
                 raise ProfileError(f"{len(members)} arrays do not go with {len(shape.infosets)} players")
             menus = [
-                _menu(tuple(_decode(action) for action in _sequence(actions)), tuple(_sequence(labels)))
+                _menu(tuple(decode(action) for action in _sequence(actions)), tuple(_sequence(labels)))
                 for actions, labels in _sequence(header["menus"])
             ]
             sizes = np.array([len(menu.actions) for menu in menus], np.int64)
             tables = []
             for player, (count, sequences) in enumerate(zip(shape.infosets, shape.sequences, strict=True)):
-                keys = tuple(_decode(key) for key in _sequence(text(f"keys_{player}")))
+                keys = tuple(decode(key) for key in _sequence(text(f"keys_{player}")))
                 if len(keys) != count or sequences - 1 > count * sizes.max(initial=0):
                     raise ProfileError(f"player {player} has {len(keys)} keys, which does not go with the counts")
                 numbers = array(f"menus_{player}", 4 * count, 4 * count)
@@ -1009,11 +1007,11 @@ class Profile:
 
     def _encoded_menu(self, menu: _Menu) -> tuple[list[Any], list[str]]:
         try:
-            return [_encode(action) for action in menu.actions], list(menu.labels)
-        except (_UnstorableError, RecursionError) as error:
+            return [encode(action) for action in menu.actions], list(menu.labels)
+        except (UnstorableError, RecursionError) as error:
             raise ProfileError(
                 f"the actions {_list_text(menu.actions)} cannot be written: {_unstorable(error)}; a profile file holds "
-                f"{_STORABLE}: let legal_actions return such values"
+                f"{STORABLE}: let legal_actions return such values"
             ) from error
 
 
@@ -1287,24 +1285,20 @@ def _json_array(value: Any) -> np.ndarray:
         raise ProfileError("a key or an action is nested too deeply to be written") from error
 
 
-# Hashable values in JSON
-
-
-class _UnstorableError(Exception):
-    """A value that has no encoding; the message says which."""
+# Keys and actions
 
 
 def _unstorable(error: BaseException) -> str:
-    return str(error) if isinstance(error, _UnstorableError) else "it is nested too deeply"
+    return str(error) if isinstance(error, UnstorableError) else "it is nested too deeply"
 
 
 def _encode_key(player: int, key: Hashable) -> Any:
     try:
-        return _encode(key)
-    except (_UnstorableError, RecursionError) as error:
+        return encode(key)
+    except (UnstorableError, RecursionError) as error:
         raise ProfileError(
             f"player {player}'s information-set key {_key_name(key)} cannot be written: {_unstorable(error)}; a "
-            f"profile file holds {_STORABLE}: let infoset_key return such a value, a tuple of the fields for instance"
+            f"profile file holds {STORABLE}: let infoset_key return such a value, a tuple of the fields for instance"
         ) from error
 
 
@@ -1319,75 +1313,6 @@ def _spelled(value: Any) -> str:
 
 def _shorten(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _encode(value: Any) -> Any:
-    """A hashable value as JSON; `_decode` is the inverse.
-
-    Text, booleans, None, finite floats and integers stand for themselves, a list is a tuple, and a dictionary with
-    one entry says the type of what JSON has no word for.
-    """
-    kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return value
-    if kind is int:
-        # Beyond 64 bits in hexadecimal, which has no limit on digits.
-        return value if -(2**63) <= value < 2**63 else {"int": hex(value)}
-    if kind is float:
-        if math.isnan(value):
-            raise _UnstorableError("it has a NaN, which is not equal to itself")
-        return value if math.isfinite(value) else {"float": repr(value)}
-    if kind is tuple:
-        return [_encode(item) for item in value]
-    if kind is bytes:
-        return {"bytes": value.hex()}
-    if kind is Fraction:
-        return {"fraction": [_encode(value.numerator), _encode(value.denominator)]}
-    if kind is frozenset:
-        return {"frozenset": sorted((_encode(item) for item in value), key=_compact)}
-    plain = _plain(value)
-    if plain is value:
-        raise _UnstorableError(f"{_shorten(repr(value))} is a {kind.__qualname__}")
-    return _encode(plain)
-
-
-def _plain(value: Any) -> Any:
-    """A value of a subclass (a named tuple, a numpy scalar) as its base, where a dictionary takes one for the other."""
-    plain = value
-    if isinstance(value, np.generic):
-        plain = value.item()
-    else:
-        bases: tuple[Any, ...] = (int, float, str, bytes, tuple, frozenset)
-        for base in bases:
-            if isinstance(value, base):
-                plain = base(value)
-    if isinstance(plain, (bool, int, float, str, bytes, tuple, frozenset)) and plain is not value:
-        same: bool = bool(plain == value) and hash(plain) == hash(value)
-        return plain if same else value
-    return value
-
-
-def _decode(data: Any) -> Hashable:
-    if isinstance(data, list):
-        return tuple(_decode(item) for item in data)
-    if isinstance(data, dict):
-        [(kind, content)] = data.items()
-        if kind == "int":
-            return int(content, 16)
-        if kind == "float" and content in ("inf", "-inf"):
-            return float(content)
-        if kind == "bytes":
-            return bytes.fromhex(content)
-        if kind == "fraction":
-            numerator, denominator = map(_decode, content)
-            if isinstance(numerator, int) and isinstance(denominator, int):
-                return Fraction(numerator, denominator)
-        if kind == "frozenset" and isinstance(content, list):
-            return frozenset(_decode(item) for item in content)
-        raise ProfileError(f"unknown value {_shorten(repr(data))}")
-    if data is None or isinstance(data, (bool, int, str)) or (isinstance(data, float) and math.isfinite(data)):
-        return data
-    raise ProfileError(f"unknown value {_shorten(repr(data))}")
 
 
 # Reading

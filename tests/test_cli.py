@@ -698,3 +698,48 @@ def test_match_is_exact_where_it_can_be(command, json_lines, uniform):
     status, out, _ = command("match", "goofspiel", "uniform", "uniform", "--plays", 5)
     assert status == 0
     assert "standard error" in out
+
+
+# Converting
+
+
+def test_convert(command, json_lines, tmp_path):
+    before = json_lines("info", "kuhn_poker")[0]
+    file = "kuhn_poker"
+    for name in ("a.json", "b.efg", "c.json"):
+        status, out, err = command("convert", file, tmp_path / name)
+        assert (status, err) == (0, "")
+        assert out == f"kuhn_poker is written to {tmp_path / name}\n"
+        file = tmp_path / name
+        after = json_lines("info", file)[0]
+        same = ("players", "payoff_sum", "histories", "terminals", "depth", "infosets", "payoff_min", "payoff_max")
+        assert {key: after[key] for key in same} == {key: before[key] for key in same}
+    assert command("convert", "matrix_game", tmp_path / "d.nfg")[0] == 0
+    assert json_lines("info", tmp_path / "d.nfg")[0]["histories"] == 7
+
+
+@pytest.mark.parametrize(
+    ("game", "name", "words"),
+    [
+        ("kuhn_poker", "x.nfg", "normal form"),
+        ("kuhn_poker", "x.txt", "ends in .efg, .nfg or .json"),
+        ("kuhn_poker", "no/x.json", "cannot be written"),
+        ("kuhn", "x.json", "no game is named"),
+        (os.path.join(CASES, "05_absent_minded.efg"), "x.json", "absent-minded"),
+    ],
+)
+def test_convert_refuses(game, name, words, refused, tmp_path):
+    assert words in refused("convert", game, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_convert_keeps_to_max_nodes(refused, tmp_path):
+    assert "--max-nodes 57" in refused("convert", "kuhn_poker", tmp_path / "x.json", "--max-nodes", 57)
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"format": "jaxcfr profile"}', "[" * 10_000, "NFG 1 R"])
+@pytest.mark.parametrize("ending", ["json", "nfg", "efg"])
+def test_game_files_that_are_none(text, ending, refused, tmp_path):
+    path = tmp_path / f"x.{ending}"
+    path.write_text(text)
+    assert str(path) in refused("info", path)

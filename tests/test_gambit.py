@@ -459,7 +459,7 @@ BAD_FILES = {
     "blank": (" \n\n", 1, "the file is empty"),
     "garbage": ("hello world", 1, "not a Gambit extensive-form file: it starts with hello"),
     "binary": ("\x7fELF\x02\x00\x01", 1, "not a Gambit extensive-form file"),
-    "nfg": ('NFG 1 R "x" { "A" "B" } { 2 2 }', 1, r"strategic-form game \(NFG\), which is not supported"),
+    "nfg": ('NFG 1 R "x" { "A" "B" } { 2 2 }', 1, r"strategic-form game \(NFG\): its name has to end in \.nfg"),
     "xml": ('<?xml version="1.0"?>', 1, "XML"),
     "efg 1": ('EFG 1 R "x" { "A" }', 1, "version 1 of the format is not supported"),
     "no version": ("EFG", 1, "the file ends here, but the version"),

@@ -1,8 +1,8 @@
 """The names of games: `load_game("kuhn_poker(players=3)")`, and what there is to load.
 
 A specification is a name with options in brackets, `name(option=value,...)`, or
-the path of a Gambit `.efg` file, or `openspiel:` and one of OpenSpiel's own
-names with its parameters. Every game here is a factory with its options
+the path of a game file, or `openspiel:` and one of OpenSpiel's own names with its
+parameters. Every game here is a factory with its options
 stated as `GameOption`s; `register_game` adds more.
 """
 
@@ -37,7 +37,8 @@ from jaxcfr.games.options import GameOption
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _SYNTAX = "write name or name(option=value,option=value)"
-_EFG = ".efg"
+_FILES = (".efg", ".nfg", ".json")
+_FILE_ENDINGS = ".efg or .nfg (Gambit's) or .json (jaxcfr's)"
 _OPENSPIEL = "openspiel:"
 
 _Factory = TypeVar("_Factory", bound=Callable[..., Any])
@@ -169,14 +170,15 @@ def load_game(spec: str | os.PathLike[str]) -> Game:
 
     Args:
         spec: `name` or `name(option=value,...)` as in `list_games`, for example
-            `"goofspiel(num_cards=4,imp_info=True)"`, or the path of a Gambit `.efg` file, or a game of OpenSpiel,
+            `"goofspiel(num_cards=4,imp_info=True)"`, or the path of a game file (Gambit's `.efg` and `.nfg`,
+            and `.json` as in `jaxcfr.interop.json_game`), or a game of OpenSpiel,
             `"openspiel:leduc_poker(players=3)"`. Options that are left out have their defaults.
 
     Raises:
         GameLookupError: no game has this name, the game has no such option, or `spec` is malformed; the message
             lists what is near.
         OptionError: an option has a value that is not allowed; the message names the allowed ones.
-        GameFileError: the `.efg` file cannot be read.
+        GameFileError: the game file cannot be read.
         MissingPackageError: a game of OpenSpiel is asked for, and that is not installed.
         GameError: a game of OpenSpiel cannot be used; see `jaxcfr.interop.from_openspiel`.
     """
@@ -184,21 +186,21 @@ def load_game(spec: str | os.PathLike[str]) -> Game:
         path = os.fspath(spec)
         if os.path.isdir(path):
             raise _is_directory(path)
-        if not path.lower().endswith(_EFG):
-            raise GameLookupError(f"{path}: a game file has a name that ends in {_EFG}")
-        return _read_efg(path)
+        if not path.lower().endswith(_FILES):
+            raise GameLookupError(f"{path}: a game file has a name that ends in {_FILE_ENDINGS}")
+        return _read_file(path)
     if not isinstance(spec, str):
         raise GameLookupError(f"a game is named by a string such as 'kuhn_poker(players=3)', not by {spec!r}")
     if spec.strip().startswith(_OPENSPIEL):
         from jaxcfr.interop.openspiel import load_openspiel  # as below
 
         return load_openspiel(spec.strip().removeprefix(_OPENSPIEL))
-    if spec.strip().lower().endswith(_EFG):
-        return _read_efg(spec if os.path.exists(spec) else spec.strip())
+    if spec.strip().lower().endswith(_FILES):
+        return _read_file(spec if os.path.exists(spec) else spec.strip())
     if spec not in _GAMES and os.path.exists(spec):
         if os.path.isdir(spec):
             raise _is_directory(spec)
-        raise GameLookupError(f"{_shown(spec)}: a game file has a name that ends in {_EFG}")
+        raise GameLookupError(f"{_shown(spec)}: a game file has a name that ends in {_FILE_ENDINGS}")
     name, texts = _split(spec)
     info = _GAMES.get(name)
     if info is None:
@@ -219,15 +221,16 @@ def load_game(spec: str | os.PathLike[str]) -> Game:
 
 
 def _is_directory(path: str) -> GameLookupError:
-    return GameLookupError(f"{_shown(path)} is a directory, not a game; a game file has a name that ends in {_EFG}")
+    return GameLookupError(
+        f"{_shown(path)} is a directory, not a game; a game file has a name that ends in {_FILE_ENDINGS}"
+    )
 
 
-def _read_efg(path: str) -> Game:
-    """The root of a Gambit file."""
-    from jaxcfr.interop.gambit import read_efg  # only here, so that bundled games do not load interop
+def _read_file(path: str) -> Game:
+    """The root of the game in a file."""
+    from jaxcfr.interop.convert import read_game  # only here, so that bundled games do not load interop
 
-    game: Game = read_efg(path)
-    return game
+    return read_game(path)
 
 
 def _shown(text: str, limit: int = 60) -> str:

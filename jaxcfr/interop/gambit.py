@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import sys
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
@@ -32,11 +31,11 @@ from fractions import Fraction
 from itertools import islice
 from math import isfinite
 from numbers import Rational
-from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxcfr.errors import GameError, GameFileError, GameTooLargeError, RecallError
 from jaxcfr.games.base import Action, Game, action_label, format_path, game_name, require_enumerable_chance
+from jaxcfr.interop.files import read_text, write_text
 
 __all__ = ["EfgGame", "EfgInfoset", "format_efg", "parse_efg", "read_efg", "write_efg"]
 
@@ -106,7 +105,7 @@ class EfgInfoset:
         that occur more than once get `#` and that number.
         """
         if self._labels is None:
-            self._labels = _distinct_labels(self.actions)
+            self._labels = distinct_labels(self.actions)
         return self._labels
 
     @property
@@ -337,20 +336,14 @@ def read_efg(path: str | os.PathLike[str]) -> EfgGame:
     `RecallError` for a game without perfect recall. Format: the Gambit
     documentation, "The extensive game (.efg) file format".
     """
-    source = os.fspath(path)
-    try:
-        data = Path(source).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise GameFileError(f"{source}: cannot be read: {reason}") from error
-    return parse_efg(_decode(data, source), source)
+    return parse_efg(read_text(path), os.fspath(path))
 
 
 def parse_efg(text: str, source: str = "<string>") -> EfgGame:
     """The root of the game that `text` describes; `source` names it in messages. See `read_efg`."""
     parser = _Parser(text.removeprefix("\ufeff"), source)
     file = parser.parse()
-    violations = _recall_violations(file)
+    violations = recall_violations(file)
     if violations:
         node, _, _ = violations[0]
         where = parser.where(parser.starts[node])
@@ -358,20 +351,8 @@ def parse_efg(text: str, source: str = "<string>") -> EfgGame:
     return EfgGame(file)
 
 
-def _decode(data: bytes, source: str) -> str:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        try:
-            return data.decode("utf-16")
-        except UnicodeDecodeError as error:
-            raise GameFileError(f"{source}, line 1: the file starts like UTF-16 text but is not: {error}") from error
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
-class _Parser:
-    """One pass over the tokens of one file."""
+class Tokens:
+    """The tokens of one file, what they mean, and messages that say where they stand."""
 
     def __init__(self, text: str, source: str) -> None:
         self.text = text
@@ -449,11 +430,11 @@ class _Parser:
             self.expected(index, f"{what} (a whole number)")
         return self.integers.setdefault(token, int(token))
 
-    def read_number(self, index: int, inner: int, token: str, what: str) -> Fraction:
+    def read_number(self, index: int, inner: int | None, token: str, what: str) -> Fraction:
         value = self.numbers.get(token)
         if value is None:
             try:
-                value = _parse_number(token)
+                value = parse_number(token)
             except ValueError as error:
                 self.fail(index, f"{what}: {_shorten(token)} {error}", inner)
             self.numbers[token] = value
@@ -479,6 +460,10 @@ class _Parser:
         if token[0] != '"':
             self.fail(index, f"expected {what} in double quotes, found {_shorten(token)}", inner)
         return self.texts.setdefault(token, _unescape(token))
+
+
+class _Parser(Tokens):
+    """One pass over the tokens of one file."""
 
     def chance_list(self, index: int, who: str) -> tuple[tuple[str, ...], tuple[Fraction, ...]]:
         actions: list[str] = []
@@ -518,7 +503,7 @@ class _Parser:
         if not self.count:
             raise GameFileError(f"{self.source}, line 1: the file is empty: 'EFG 2 R' was expected")
         if tokens[0] == "NFG":
-            self.fail(0, "this is a strategic-form game (NFG), which is not supported: only 'EFG 2' files are")
+            self.fail(0, "this is a strategic-form game (NFG): its name has to end in .nfg")
         if tokens[0].startswith("<"):
             self.fail(0, "this looks like XML (a Gambit workspace?), which is not supported: only 'EFG 2' files are")
         if tokens[0] != "EFG":
@@ -737,7 +722,7 @@ class _Parser:
         self.fail(index, f"{who} has other probabilities here ({now}) than before ({before})")
 
 
-def _recall_violations(file: _EfgFile) -> list[tuple[int, EfgInfoset, str]]:
+def recall_violations(file: _EfgFile) -> list[tuple[int, EfgInfoset, str]]:
     """The information sets that break perfect recall: (first node that shows it, set, kind), in file order.
 
     A player has perfect recall when all nodes of each of its information sets
@@ -809,23 +794,7 @@ def write_efg(game: Game, path: str | os.PathLike[str], *, max_nodes: int = 10_0
     The file is complete or absent: it is written under another name beside
     its place and renamed. Raises `GameFileError` where that fails.
     """
-    data = format_efg(game, max_nodes=max_nodes).encode("utf-8")
-    target = os.path.realpath(os.fspath(path))
-    temporary = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.efg.tmp")
-    try:
-        try:
-            with open(temporary, "xb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-            raise
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise GameFileError(f"{os.fspath(path)}: cannot be written: {reason}") from error
+    write_text(path, format_efg(game, max_nodes=max_nodes))
 
 
 def format_efg(game: Game, *, max_nodes: int = 10_000_000) -> str:
@@ -858,8 +827,8 @@ def format_efg(game: Game, *, max_nodes: int = 10_000_000) -> str:
 def _format_file(file: _EfgFile, root: int) -> str:
     infoset_texts: dict[int, str] = {-1: ""}
     outcome_texts: dict[int, str] = {0: "0"}
-    names = " ".join(map(_quote, file.player_names))
-    lines = [f"EFG 2 R {_quote(file.title)} {{ {names} }}", _quote(file.comment), ""]
+    names = " ".join(map(quote, file.player_names))
+    lines = [f"EFG 2 R {quote(file.title)} {{ {names} }}", quote(file.comment), ""]
     waiting, node = 1, root
     while waiting:
         row, outcome_row = file.rows[node], file.outcome_rows[node]
@@ -873,7 +842,7 @@ def _format_file(file: _EfgFile, root: int) -> str:
         if node == root != 0:
             outcome_text = _format_root_outcome(file, root)
         kind = "t" if row < 0 else "c" if file.players[node] == _CHANCE else "p"
-        lines.append(f"{kind} {_quote(file.labels[node])} {infoset_texts[row]}{outcome_text}")
+        lines.append(f"{kind} {quote(file.labels[node])} {infoset_texts[row]}{outcome_text}")
         waiting += len(file.children[node]) - 1
         node += 1
     lines.append("")
@@ -901,16 +870,16 @@ def _format_root_outcome(file: _EfgFile, root: int) -> str:
 
 def _format_infoset(infoset: EfgInfoset) -> str:
     if infoset.probabilities is None:
-        items = " ".join(map(_quote, infoset.actions))
-        return f"{infoset.player + 1} {infoset.number} {_quote(infoset.name)} {{ {items} }} "
+        items = " ".join(map(quote, infoset.actions))
+        return f"{infoset.player + 1} {infoset.number} {quote(infoset.name)} {{ {items} }} "
     items = " ".join(
-        f"{_quote(label)} {_spell(p)}" for label, p in zip(infoset.actions, infoset.probabilities, strict=True)
+        f"{quote(label)} {spell(p)}" for label, p in zip(infoset.actions, infoset.probabilities, strict=True)
     )
-    return f"{infoset.number} {_quote(infoset.name)} {{ {items} }} "
+    return f"{infoset.number} {quote(infoset.name)} {{ {items} }} "
 
 
 def _format_outcome(number: int, name: str, payoffs: _Payoffs) -> str:
-    return f"{number} {_quote(name)} {{ {' '.join(map(_spell, payoffs))} }}"
+    return f"{number} {quote(name)} {{ {' '.join(map(spell, payoffs))} }}"
 
 
 # A path as a chain of (earlier path, action), so that extending it costs nothing in a deep tree.
@@ -993,7 +962,7 @@ def _capture(game: Game, max_nodes: int) -> _EfgFile:
         file.outcome_rows.append(0)
         file.returns.append(None)
         waiting.extend((state.step(action), node, (chain, action)) for action in reversed(actions))
-    violations = _recall_violations(file)
+    violations = recall_violations(file)
     if violations:
         where = f"{title}, at {format_path(_chain_path(chains[violations[0][0]]))}"
         raise RecallError(_recall_message(file, where, violations))
@@ -1008,7 +977,7 @@ def _chain_path(chain: _Chain) -> list[Action]:
     return path[::-1]
 
 
-def _exact(value: Any) -> Fraction:
+def exact_fraction(value: Any) -> Fraction:
     """A number as a fraction: exactly, or for a float the shortest decimal that denotes it."""
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
@@ -1021,7 +990,7 @@ def _exact(value: Any) -> Fraction:
 def _exact_payoffs(title: str, state: Any, players: int, chain: _Chain) -> _Payoffs:
     returns = state.terminal_returns()
     try:
-        payoffs = tuple(map(_exact, returns))
+        payoffs = tuple(map(exact_fraction, returns))
     except (TypeError, ValueError) as error:
         raise GameError(f"{title}: payoff at {format_path(_chain_path(chain))}: {error}") from error
     if len(payoffs) != players:
@@ -1038,7 +1007,7 @@ def _exact_probabilities(title: str, probabilities: Sequence[Any], chain: _Chain
         raise GameError(f"{title}: the probabilities of chance at {format_path(_chain_path(chain))} {reason}")
 
     try:
-        exact = [_exact(p) for p in probabilities]
+        exact = [exact_fraction(p) for p in probabilities]
     except (TypeError, ValueError) as error:
         fail(f"cannot be written: {error}")
     if min(exact) < 0:
@@ -1063,7 +1032,7 @@ def _exact_probabilities(title: str, probabilities: Sequence[Any], chain: _Chain
     return tuple(exact)
 
 
-def _parse_number(token: str) -> Fraction:
+def parse_number(token: str) -> Fraction:
     """The exact value of a number's spelling; `ValueError` says what is wrong with it."""
     match = _NUMBER.fullmatch(token)
     if match is None:
@@ -1093,7 +1062,7 @@ def _parse_decimal(digits: str, exponent: str | None) -> Fraction:
     return Fraction(value * 10**shift) if shift >= 0 else Fraction(value, 10**-shift)
 
 
-def _distinct_labels(actions: tuple[str, ...]) -> tuple[str, ...]:
+def distinct_labels(actions: tuple[str, ...]) -> tuple[str, ...]:
     labels = [label or str(number) for number, label in enumerate(actions, 1)]
     counts = Counter(labels)
     if len(counts) == len(labels):
@@ -1114,7 +1083,7 @@ def _unescape(token: str) -> str:
     return _ESCAPED.sub(r"\1", token[1:-1]) if "\\" in token else token[1:-1]
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
     """A text in quotes, so that `_unescape` gives it back."""
     if not text.isascii():
         # Lone surrogates cannot be stored in any encoding of text.
@@ -1136,12 +1105,12 @@ def _fit(text: str) -> str:
     return "".join(c if c.isascii() and c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def _spell(value: Fraction) -> str:
+def spell(value: Fraction) -> str:
     """An exact number as the file has it; refuses what could not be read back."""
     if abs(value) > _LARGEST:
-        raise GameError(f"{_show(value)} is too large a number for a Gambit file")
+        raise GameError(f"{_show(value)} is too large a number for a game file")
     if value.denominator.bit_length() > 13_000:
-        raise GameError(f"the exact ratio of a number near {float(value)!r} is too long for a Gambit file")
+        raise GameError(f"the exact ratio of a number near {float(value)!r} is too long for a game file")
     return str(value)
 
 
@@ -1151,7 +1120,7 @@ def _infoset_words(file: _EfgFile, player: int, number: int, name: str) -> str:
 
 
 def _name_words(name: str) -> str:
-    return f" ({_shorten(_quote(name))})" if name else ""
+    return f" ({_shorten(quote(name))})" if name else ""
 
 
 def _shorten(token: str, limit: int = 60) -> str:

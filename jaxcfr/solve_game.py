@@ -13,8 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.errors import GameTooLargeError, OptionError, RecallError, SolverError, TableFullError
-from jaxcfr.games.array_game import Describe, is_array_game
+from jaxcfr.array_play import TablePolicy, make_table
+from jaxcfr.errors import (
+    ChanceNotEnumerableError,
+    GameTooLargeError,
+    OptionError,
+    RecallError,
+    SolverError,
+    TableFullError,
+)
+from jaxcfr.games.array_game import Describe, chance_is_enumerable, is_array_game
 from jaxcfr.games.base import game_name
 from jaxcfr.games.checks import require_instance
 from jaxcfr.profile import Profile
@@ -114,6 +122,22 @@ class SampledRun(NamedTuple):
             game_name(self.game), players, variant=variant, iterations=int(self.state.t), seed=seed
         )
 
+    def policy(self) -> TablePolicy:
+        """The average strategy of an array game as a policy, uniform at information sets that were never met.
+
+        With it plays of games beyond any tree are sampled (`play_batch`), and its exploitability is bounded
+        (`exploitability_bound`); one policy serves all players.
+
+        Raises:
+          OptionError: the run is of a plain game, whose information sets have no rows; take its `profile`.
+        """
+        if self.infosets is not None:
+            raise OptionError("a policy is for array games, and this run is of a plain game: take its profile()")
+        strategy, owner = np.asarray(_average(self.state), np.float32), np.asarray(self.state.table.owner)
+        keys = np.asarray(self.state.table.keys)
+        own = [np.flatnonzero(owner == player) for player in range(int(self.game.num_players))]
+        return make_table([keys[rows] for rows in own], [strategy[rows] for rows in own])
+
 
 def solve_game(
     game: Any,
@@ -187,10 +211,17 @@ def solve_game(
 
 
 def _array_game(game: Any) -> Any:
+    """The array game that is sampled on the device, or None where the plain rules are walked."""
     if is_array_game(game) and not hasattr(game, "is_terminal"):
+        if not chance_is_enumerable(game):
+            raise ChanceNotEnumerableError(
+                f"{game_name(game)}: chance can only be sampled, and on the device every outcome with its probability "
+                "is needed; jaxcfr.as_game(game) is walked in Python, one play after the other"
+            )
         return game
     method = getattr(game, "array_game", None)
-    return None if method is None else method()
+    arrays = None if method is None else method()
+    return arrays if arrays is not None and chance_is_enumerable(arrays) else None
 
 
 def _slots(slots: Any, batch: int) -> int:

@@ -116,6 +116,21 @@ def test_what_players_see_but_do_not_recall_is_an_error() -> None:
     assert found.value <= exact + 4.5 * found.standard_error
 
 
+def test_what_was_learned_without_a_tree_is_bounded(kuhn: Any) -> None:
+    """A sampled run as a policy: the strategy of its profile, with the bound below the exact exploitability."""
+    run = jaxcfr.solve_game(kuhn, jaxcfr.cfr_plus(), 20, seed=1)
+    lowered = jaxcfr.lower(kuhn)
+    exact = float(jaxcfr.exploitability(lowered.tree, run.profile().to_strategy(lowered, missing="uniform")))
+    policy = run.policy()
+    found = exploitability_bound(kuhn, [policy, policy], jax.random.key(1), 2000, LocalBestResponse(64))
+    assert found.value <= exact + 4.5 * found.standard_error
+    by_profile = jaxcfr.table_policy(lowered, run.profile().to_strategy(lowered, missing="uniform"))
+    plays = [jaxcfr.play_batch(kuhn, [who, who], jax.random.key(2), 512) for who in (policy, by_profile)]
+    np.testing.assert_array_equal(*plays)
+    with pytest.raises(OptionError, match=r"profile\(\)"):
+        jaxcfr.solve_game(from_seed(1, 2, "zero", max_nodes=20), iterations=1).policy()
+
+
 def test_equal_states_are_merged() -> None:
     states = (np.array([3, 1, 3, 1, 2], np.int8), np.array([[0.0, 1], [5, 5], [0, 1], [5, 6], [0, 1]]))
     first, weights = _merge(states, np.array([1.0, 2, 4, 8, 16]))

@@ -135,6 +135,7 @@ def test_what_needs_the_probabilities_of_chance_is_refused() -> None:
     for call in (
         lambda: jaxcfr.lower(game),
         lambda: jaxcfr.lower(jaxcfr.as_game(game)),
+        lambda: jaxcfr.solve_game(game, iterations=1),
         lambda: jaxcfr.exploitability_bound(game, UNIFORM, jax.random.key(0)),
     ):
         with pytest.raises(ChanceNotEnumerableError, match="can only be sampled"):
@@ -150,6 +151,18 @@ def test_a_sampled_best_response_needs_no_probabilities() -> None:
     )
     assert abs(found.value - 0.5) < 4.5 * found.standard_error
     assert found.low > 0.3
+
+
+def test_an_environment_is_solved_play_by_play() -> None:
+    """In Python, where chance may be sampled; the card is shown, so the average learns to say its parity."""
+    run = jaxcfr.solve_game(jaxcfr.as_game(from_pgx(StandIn(False))), jaxcfr.cfr_plus(), 4, seed=2)
+    profile = run.profile()
+    for player, keys in enumerate(profile.infoset_keys):
+        for key in keys:
+            card = key[1:5].index(1)
+            assert profile.average_strategy(player, key)[str(card % 2)] > 0.8
+    payoffs = jaxcfr.play_out(run.game, [profile] * 2, np.random.default_rng(1), missing="uniform")
+    assert payoffs.shape == (2,)
 
 
 @pytest.mark.parametrize("what", [StandIn, 3, object()])

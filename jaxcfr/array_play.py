@@ -25,8 +25,10 @@ from jax import Array
 from jaxcfr.errors import GameError, OptionError, StrategyError
 from jaxcfr.games.array_game import CHANCE, TERMINAL, Describe, State, draw, sample_chance
 from jaxcfr.profile import Profile
+from jaxcfr.traversal.randomness import STEP, mix
 from jaxcfr.tree.game_tree import Strategy
 from jaxcfr.tree.lower import LoweredGame
+from jaxcfr.tree.lower_arrays import check_shapes
 
 Policy = Callable[[Any, State, int], Array]
 """See the module's text."""
@@ -109,7 +111,14 @@ def acting_weights(game: Any, policies: Sequence[Policy], state: State, player: 
     legal = game.legal_actions(state)
     weights = jnp.zeros(legal.shape, jnp.result_type(float))
     for number, policy in enumerate(policies):
-        weights = jnp.where(player == number, policy(game, state, number).astype(weights.dtype), weights)
+        given = policy(game, state, number)
+        if getattr(given, "shape", None) != legal.shape:
+            what = type(given).__name__ if not hasattr(given, "shape") else f"an array of shape {given.shape}"
+            raise StrategyError(
+                f"{Describe(game).name}: the policy of player {number} has to return one number for each of the "
+                f"{legal.shape[0]} actions, an array of shape {legal.shape}, not {what}"
+            )
+        weights = jnp.where(player == number, jnp.asarray(given, weights.dtype), weights)
     weights = jnp.where(legal, weights, 0)
     sound = jnp.all((weights >= 0) & (weights < jnp.inf)) & (weights.sum() > 0) & (weights.sum() < jnp.inf)
     return jnp.where(sound, weights, legal), sound
@@ -123,7 +132,7 @@ SALTS = 16
 
 
 @jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class TablePolicy:
     """A tabular strategy as a policy: uniform at information sets that the table does not have.
 
@@ -144,6 +153,9 @@ class TablePolicy:
     salt: Array
     probes: int = dataclasses.field(metadata={"static": True})
 
+    def __repr__(self) -> str:
+        return f"TablePolicy({len(self.rows)} players, slots {tuple(part.shape[0] for part in self.marks)})"
+
     def __call__(self, game: Any, state: State, player: int) -> Array:
         row, legal = game.infoset(state, player), game.legal_actions(state)
         marks, weights = self.marks[player], self.weights[player]
@@ -160,16 +172,12 @@ class TablePolicy:
 
 
 def _hash(row: Array, salt: Array) -> tuple[Array, Array]:
-    """Two uint32 of integers `[K]` (multiply and shift), the second one not 0."""
+    """Two uint32 of integers `[K]`, the second one not 0."""
     first, second = salt, ~salt
     for index in range(row.shape[0]):
         word = row[index].astype(jnp.int32).astype(jnp.uint32)
-        first = (first ^ word) * np.uint32(0x9E3779B1)
-        first = first ^ (first >> np.uint32(15))
-        second = (second ^ word) * np.uint32(0x85EBCA77)
-        second = second ^ (second >> np.uint32(13))
-    first = first * np.uint32(0xC2B2AE3D)
-    return first ^ (first >> np.uint32(16)), jnp.maximum(second, np.uint32(1))
+        first, second = mix(first ^ word), mix(second + word * np.uint32(STEP))
+    return first, jnp.maximum(second, np.uint32(1))
 
 
 _hashes = jax.jit(jax.vmap(_hash, (0, None)))
@@ -208,7 +216,7 @@ def table_policy(lowered: LoweredGame, strategy: Strategy | Profile) -> TablePol
 def make_table(rows: Sequence[np.ndarray], weights: Sequence[np.ndarray]) -> TablePolicy:
     """A `TablePolicy` of different rows `[n_p, K]` and their weights `[n_p, A]`, one of each per player."""
     for number in range(1, SALTS + 1):
-        salt = np.uint32(0x632BE5AB * number % 2**32)
+        salt = np.uint32(STEP * number % 2**32)
         parts = [_table(row, weight, salt) for row, weight in zip(rows, weights, strict=True)]
         # A power of two, so that tables of about the same size share compiled programs.
         probes = 1 << (max(most for *_, most in parts) - 1).bit_length()
@@ -263,6 +271,7 @@ class Programs:
     """The compiled functions of one array game."""
 
     def __init__(self, game: Any) -> None:
+        check_shapes(game, sampled=True)
         self.game = game
         self.plays = jax.jit(self._plays, static_argnames=("count", "max_steps"))
         self.plays_from = jax.jit(self._plays_from, static_argnames="max_steps")

@@ -102,7 +102,7 @@ class ExploitabilityBound(NamedTuple):
 def exploitability_bound(
     game: Any,
     policies: Any,
-    rng: Array | np.random.Generator,
+    rng: Array | np.random.Generator | int,
     n: int = 1000,
     method: LocalBestResponse | SampledBestResponse | None = None,
     *,
@@ -114,7 +114,7 @@ def exploitability_bound(
     Args:
       game: a `jaxcfr.ArrayGame` of two players, constant-sum.
       policies: one per player, see `jaxcfr.array_play`.
-      rng: a JAX key or a numpy generator.
+      rng: a JAX key, a numpy generator, or a seed.
       n: plays of the response in each seat.
       method: how responses are found; None means `LocalBestResponse()`.
       confidence: of the interval.

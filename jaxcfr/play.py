@@ -19,6 +19,7 @@ from jax import Array
 
 from jaxcfr.analytics import expected_payoffs
 from jaxcfr.array_play import BATCH, MAX_STEPS, play_arrays, too_long
+from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import (
     ChanceNotEnumerableError,
     GameError,
@@ -31,8 +32,9 @@ from jaxcfr.games import checks
 from jaxcfr.games.array_game import is_array_game
 from jaxcfr.games.base import Game, format_path, game_name
 from jaxcfr.profile import Missing, Profile
+from jaxcfr.traversal import randomness
 from jaxcfr.tree.convert import uniform_strategy
-from jaxcfr.tree.game_tree import GameTree, Strategy
+from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
 from jaxcfr.tree.lower import LoweredGame, lower
 
 MAX_PLAYS = 10_000
@@ -282,7 +284,7 @@ def positive(name: str, value: Any) -> int:
 def play_batch(
     game: Any,
     profiles: Any,
-    rng: Array | np.random.Generator,
+    rng: Array | np.random.Generator | int,
     n: int,
     *,
     max_steps: int = MAX_STEPS,
@@ -299,7 +301,7 @@ def play_batch(
         `ArrayGame`, with one policy per player (see `jaxcfr.array_play`); or a history of a plain game, which is
         played as by `play_out`, one play after the other.
       profiles: who plays.
-      rng: a JAX key or a numpy generator.
+      rng: a JAX key, a numpy generator, or a seed.
       n: how many plays.
       max_steps, missing: as in `play_out`; a tree has no plays that do not end.
 
@@ -312,10 +314,15 @@ def play_batch(
       GameError: a play does not end, or a rule of the game is broken.
     """
     n, max_steps = positive("n", n), positive("max_steps", max_steps)
+    if not is_concrete(rng, game if isinstance(game, GameTree) else None, profiles):
+        raise OptionError(
+            "batches of plays are made outside of jit, vmap and grad; jaxcfr.sample_play is one play of an array game, "
+            "and works inside"
+        )
     if isinstance(game, LoweredGame):
         return _play_tree(game.tree, seated(game, profiles, missing), as_key(rng), n)
     if isinstance(game, GameTree):
-        game.check_strategy(profiles)
+        require_tree(game).check_strategy(profiles)
         return _play_tree(game, profiles, as_key(rng), n)
     if is_array_game(game) and not hasattr(game, "is_terminal"):
         checks.require_instance(game, "play_batch")
@@ -328,7 +335,7 @@ def play_batch(
 def expected_payoffs_sampled(
     game: Any,
     profiles: Any,
-    rng: Array | np.random.Generator,
+    rng: Array | np.random.Generator | int,
     n: int,
     *,
     confidence: float = 0.95,
@@ -370,18 +377,12 @@ def estimate(payoffs: np.ndarray, confidence: float) -> Estimate:
 
 
 def as_key(rng: Any) -> Array:
-    """A JAX key, or one drawn with a numpy generator."""
+    """A JAX key: of a seed, the key itself, or one drawn with a numpy generator."""
     if isinstance(rng, np.random.Generator):
         return jax.random.key(int(rng.integers(1 << 32)))
-    if isinstance(rng, jax.Array):
-        if jnp.issubdtype(rng.dtype, jax.dtypes.prng_key) and rng.shape == ():
-            return rng
-        if rng.dtype == jnp.uint32 and rng.shape == jax.random.PRNGKey(0).shape:
-            return jax.random.wrap_key_data(rng)
-    raise OptionError(
-        f"rng has to be a PRNG key, jax.random.key(seed), or a numpy generator, numpy.random.default_rng(seed), not "
-        f"{rng!r}"
-    )
+    if isinstance(rng, jax.Array) and rng.dtype == jnp.uint32 and rng.ndim == 1:
+        return jax.random.wrap_key_data(rng)  # of jax.random.PRNGKey
+    return randomness.as_key(rng)
 
 
 def _key_numbers(rng: Any) -> list[int]:

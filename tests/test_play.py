@@ -153,10 +153,8 @@ def test_the_same_seed_gives_the_same_plays(kuhn: Case) -> None:
         jaxcfr.play_batch(kuhn.lowered, profiles, key, 100)[:64],
         jaxcfr.play_batch(kuhn.lowered, profiles, key, 128)[:64],
     )
-    legacy = jax.random.PRNGKey(2)
-    np.testing.assert_array_equal(
-        jaxcfr.play_batch(kuhn.lowered, profiles, key, 10), jaxcfr.play_batch(kuhn.lowered, profiles, legacy, 10)
-    )
+    for same in (jax.random.PRNGKey(2), 2):
+        np.testing.assert_array_equal(jaxcfr.play_batch(kuhn.lowered, profiles, same, 128), more)
 
 
 def test_another_number_of_plays_or_another_strategy_compiles_nothing(kuhn: Case) -> None:
@@ -366,6 +364,18 @@ def test_information_sets_that_a_profile_lacks(kuhn: Case) -> None:
         np.testing.assert_array_equal(found, uniform)
 
 
+def test_array_games_with_wrong_shapes_are_refused_before_they_are_played() -> None:
+    for member, value, words in (
+        ("returns", lambda state: jnp.zeros(3), r"returns has to return floats \[2\]"),
+        ("step", lambda state, action: (state.steps,), "same shapes and dtypes"),
+        ("chance_probabilities", lambda state: None, "sample_chance"),
+    ):
+        game = Countdown(4)
+        setattr(game, member, value)
+        with pytest.raises(GameError, match=words):
+            jaxcfr.play_batch(game, UNIFORM, jax.random.key(0), 4)
+
+
 # What is refused.
 
 
@@ -436,8 +446,9 @@ def test_refusals(kuhn: Case, kuhn3: Case) -> None:
         (OptionError, "a list with one policy", lambda: jaxcfr.play_batch(kuhn.arrays, UNIFORM[0], rng, 5)),
         (OptionError, "table_policy", lambda: jaxcfr.play_batch(kuhn.arrays, two, rng, 5)),
         (OptionError, "numpy.random.default_rng", lambda: jaxcfr.play_out(kuhn.game, two, 7)),  # type: ignore[arg-type]
-        (OptionError, "PRNG key", lambda: jaxcfr.play_batch(kuhn.lowered, two, 7, 5)),  # type: ignore[arg-type]
-        (OptionError, "PRNG key", lambda: jaxcfr.play_batch(kuhn.lowered, two, jax.random.split(key), 5)),
+        (OptionError, "seed has to be", lambda: jaxcfr.play_batch(kuhn.lowered, two, "7", 5)),  # type: ignore[arg-type]
+        (OptionError, "seed has to be", lambda: jaxcfr.play_batch(kuhn.lowered, two, -1, 5)),
+        (OptionError, "2 keys", lambda: jaxcfr.play_batch(kuhn.lowered, two, jax.random.split(key), 5)),
         (OptionError, "n has to be a positive", lambda: jaxcfr.play_batch(kuhn.lowered, two, key, 0)),
         (OptionError, "n has to be a positive", lambda: jaxcfr.play_batch(kuhn.lowered, two, key, 2.5)),  # type: ignore[arg-type]
         (OptionError, "at least 2", lambda: jaxcfr.expected_payoffs_sampled(kuhn.lowered, two, key, 1)),
@@ -454,6 +465,22 @@ def test_refusals(kuhn: Case, kuhn3: Case) -> None:
         (ProfileError, "no strategy", lambda: jaxcfr.play_out(jaxcfr.load_game("leduc_poker"), two, rng)),
         (GameError, "'raise'.*legal actions", lambda: jaxcfr.play_out(kuhn.game, [Cheat(), Cheat()], rng)),
         (StrategyError, "shape", lambda: jaxcfr.play_batch(kuhn.lowered.tree, kuhn3.strategy[:2], key, 5)),
+        (
+            StrategyError,
+            r"player 0 has to return one number for each of the 3 actions.*shape \(5,\)",
+            lambda: jaxcfr.play_batch(kuhn.arrays, [lambda game, state, player: jnp.ones(5)] * 2, key, 5),
+        ),
+        (
+            StrategyError,
+            "not str",
+            lambda: jaxcfr.play_batch(kuhn.arrays, [lambda game, state, player: "call"] * 2, key, 5),
+        ),
+        (
+            OptionError,
+            "sample_play",
+            lambda: jax.jit(lambda key: jaxcfr.play_batch(kuhn.lowered.tree, kuhn.strategy, key, 5))(key),
+        ),
+        (OptionError, "stacked", lambda: jaxcfr.play_batch(jaxcfr.stack([kuhn.lowered.tree] * 2), two, key, 5)),
         (OptionError, "array game", lambda: jaxcfr.table_policy(jaxcfr.lower(kuhn.game), kuhn.strategy)),
         (
             OptionError,

@@ -133,7 +133,7 @@ def lower_levels(game: Any, max_nodes: int) -> tuple[NodeTable, InfosetTable]:
       GameError: a rule is broken.
     """
     with x64_enabled(), jax.default_device(_cpu()):
-        shapes = _check_shapes(game)
+        shapes = check_shapes(game)
         for salt in range(_SALTS):
             try:
                 return _Levels(game, shapes, max_nodes, salt).run()
@@ -168,8 +168,13 @@ class _Shapes(NamedTuple):
     state_bytes: int
 
 
-def _check_shapes(game: Any) -> _Shapes:
-    """Traces every function once; a wrong shape or dtype is a `GameError` that names it."""
+def check_shapes(game: Any, *, sampled: bool = False) -> _Shapes:
+    """Traces every function once; a wrong shape or dtype is a `GameError` that names it.
+
+    Args:
+      game: an array game.
+      sampled: whether chance may be such that it can only be sampled.
+    """
     name = Describe(game).name
     for member in ("num_players", "num_actions"):
         value = getattr(game, member)
@@ -200,12 +205,18 @@ def _check_shapes(game: Any) -> _Shapes:
     legal = shape_of("legal_actions", game.legal_actions, state)
     check("legal_actions", legal, (actions,), np.bool_, f"bool [{actions}]")
     chance = shape_of("chance_probabilities", game.chance_probabilities, state)
-    if chance is None:
+    if chance is None and not sampled:
         raise ChanceNotEnumerableError(
             f"{name}: chance can only be sampled (chance_probabilities(state) is None), but lower needs every outcome "
             "with its probability"
         )
-    check("chance_probabilities", chance, (actions,), np.floating, f"floats [{actions}]")
+    if chance is None and not hasattr(game, "sample_chance"):
+        raise GameError(f"{name}: chance_probabilities(state) is None, so the game has to define sample_chance")
+    if chance is None:
+        outcome = shape_of("sample_chance", game.sample_chance, state, jax.eval_shape(lambda: jax.random.key(0)))
+        check("sample_chance", outcome, (), np.integer, "an integer scalar")
+    else:
+        check("chance_probabilities", chance, (actions,), np.floating, f"floats [{actions}]")
     returns = shape_of("returns", game.returns, state)
     check("returns", returns, (players,), np.number, f"floats [{players}]")
     rows = [shape_of("infoset", functools.partial(game.infoset, player=p), state) for p in range(players)]

@@ -177,7 +177,7 @@ def test_safe_resolving_never_helps_the_opponent() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_compilation")
 def test_safe_resolving_never_helps_the_opponent_in_many_games() -> None:
-    check_safety(range(100, 160), 12)
+    check_safety(range(100, 125), 12)
 
 
 def test_the_opponents_values_are_counterfactual_best_response_values() -> None:
@@ -297,8 +297,8 @@ def test_leduc_resolved_from_an_equilibrium_for_long() -> None:
     curve = [after("resolve", n, jaxcfr.vanilla(), "simultaneous") for n in (400, 1600, 6400, 25_600)]
     for before, later in itertools.pairwise(curve):
         assert 1.4 < before / later < 2.9  # 1/sqrt(T) is 2
-    assert after("resolve", 25_600, jaxcfr.cfr_plus()) < 1e-5
-    assert after("resolve", 25_600, jaxcfr.pdcfr_plus()) < 1e-5
+    assert after("resolve", 100_000, jaxcfr.cfr_plus()) < 1e-5
+    assert after("resolve", 25_600, jaxcfr.pdcfr_plus()) < 1e-6
     for iterations in (400, 6400):
         for updates in ("simultaneous", "alternating"):
             assert after("unsafe", iterations, jaxcfr.vanilla(), updates) > 0.05

@@ -252,6 +252,27 @@ def test_always_rock() -> None:
 
 
 @pytest.mark.usefixtures("quick_compilation")
+@pytest.mark.parametrize(
+    "variant",
+    [jaxcfr.cfr_plus(), jaxcfr.dcfr(1.5, 0.0, 2.0), jaxcfr.dcfr_plus(), jaxcfr.pcfr_plus()],
+    ids=lambda variant: type(variant).__name__,
+)
+def test_every_variant_comes_back_to_a_unique_equilibrium(variant: Any) -> None:
+    game = jaxcfr.load_game("rock_paper_scissors")
+    blueprint = jaxcfr.Blueprint.train(game, 300, variant)
+    solved = jaxcfr.Subgame.public(game, blueprint, (0,)).solve(300, variant)
+    composed = blueprint.compose(solved)
+    for a, b in zip(blueprint.strategy, composed.strategy, strict=True):
+        np.testing.assert_allclose(a, b, atol=0.02)
+    before, after = (jaxcfr.expected_payoffs(b.lowered.tree, b.strategy) for b in (blueprint, composed))
+    np.testing.assert_allclose(before, after, atol=1e-3)
+    gain = jaxcfr.nash_conv(composed.lowered.tree, composed.strategy) - jaxcfr.nash_conv(
+        blueprint.lowered.tree, blueprint.strategy
+    )
+    assert float(gain) <= sum(solved.nash_convs()) + 1e-9
+
+
+@pytest.mark.usefixtures("quick_compilation")
 def test_leduc_resolved_from_an_equilibrium() -> None:
     """Figure 3 of the paper, short: the safe way falls and the unsafe way does not; the long runs are marked slow."""
     game, blueprint = leduc()

@@ -230,6 +230,16 @@ def test_invariants() -> None:
         jaxcfr.check_invariants(passive, game)
 
 
+@pytest.mark.usefixtures("quick_compilation")
+def test_training_with_sampled_chance() -> None:
+    game, _ = kuhn()
+    first, again, other = (jaxcfr.Blueprint.train(game, 2000, jaxcfr.cfr_plus(), 1, seed) for seed in (7, 7, 8))
+    assert first.profile() == again.profile()
+    assert first.profile().seed == 7
+    assert float(jnp.abs(first.strategy[0] - other.strategy[0]).max()) > 0
+    assert float(jaxcfr.nash_conv(first.lowered.tree, first.strategy)) < 0.1
+
+
 def test_continuation_values() -> None:
     game, blueprint = kuhn()
     value = jaxcfr.continuation_value(game, blueprint)

@@ -76,6 +76,8 @@ def check_invariants(solved: Any, game: Any, invariant: Invariant | None = None)
       InvariantError: something is wrong; names player and information set.
     """
     profile = as_profile(solved, "check_invariants")
+    if not hasattr(game, "is_terminal") or not hasattr(game, "step"):
+        raise OptionError(f"check_invariants needs a game with the methods of jaxcfr.Game, not {type(game).__name__!r}")
     checked: set[tuple[int, Hashable]] = set()
     waiting = [game]
     while waiting:

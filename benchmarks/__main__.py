@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import jaxcfr
+from benchmarks import sampling
 from jaxcfr.tree.game_tree import GameTree
 
 # Name in the tables, our name, OpenSpiel's name.
@@ -150,6 +151,8 @@ def main() -> None:
     command.add_argument("--out", type=Path, help="write the numbers as JSON")
     command.add_argument("--peers", help="the Python of the peers' environment (see benchmarks/README.md)")
     command.set_defaults(function=speed)
+    sampling.add(commands)
+    commands.choices["sampling"].add_argument("--out", type=Path, help="write the numbers as JSON")
     arguments = parser.parse_args()
     result = {"machine": machine(), **arguments.function(arguments)}
     if arguments.out:

@@ -16,7 +16,7 @@ from jaxcfr.traversal.full_tree import counterfactual_regrets
 CASES = Path(__file__).parent / "cases"
 SAMPLERS = {
     "external": jaxcfr.external_sampling(batch=64),
-    "external, no room": jaxcfr.external_sampling(batch=300, room=0.01),
+    "external, one walk": jaxcfr.external_sampling(batch=1),
     "chance": jaxcfr.chance_sampling(batch=64),
     "chance, 2 rolls": jaxcfr.chance_sampling(2, batch=64),
     "outcome": jaxcfr.outcome_sampling(batch=64),

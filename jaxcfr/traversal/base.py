@@ -38,7 +38,7 @@ class SamplingState(NamedTuple):
     Attributes:
       key: a typed key; iteration t takes its random numbers from `fold_in(key, t)`.
       visited: histories visited so far.
-      memory: what the traversal keeps: rooms of passes, baselines.
+      memory: what the traversal keeps from iteration to iteration.
     """
 
     key: Array
@@ -55,8 +55,8 @@ class Traversal:
         return True
 
     def init(self, tree: GameTree) -> Any:
-        """The `memory` of a run before its first iteration."""
-        raise NotImplementedError
+        """The `memory` of a run before its first iteration: by default there is none."""
+        return ()
 
     def regrets(
         self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array

@@ -11,10 +11,10 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.traversal import randomness
-from jaxcfr.traversal.walks import PLAYER_CODE, TERMINAL_CODE, Rows, draw, look, take
+from jaxcfr.traversal.walks import PLAYER_CODE, TERMINAL_CODE, Rows, apart, draw, look, take
 from jaxcfr.tree.game_tree import GameTree
 
-MAX_LANES = 2048
+MAX_LANES = 4096
 """So many plays go on side by side; where one ends, its lane begins the next."""
 
 
@@ -74,13 +74,13 @@ class Episodes:
             u = jnp.where(explores, u / self.exploration, jnp.where(own, (u - self.exploration) / rest, u))
             followed = draw(self.cumulative, rows, jnp.minimum(u, 1 - np.finfo(dtype).epsneg), moves.most_children)
             any_action = jnp.minimum((u * rows.children).astype(jnp.int32), rows.children - 1)
-            action = jnp.where(explores, any_action, followed)
+            action = apart(jnp.where(explores, any_action, followed))
             flat = rows.base + action * rows.stride
             probability = take(self.probabilities, jnp.where(own, flat, 0))
             drawn = self.exploration / jnp.maximum(rows.children, 1) + (1 - self.exploration) * probability
             weight = jnp.where(own, weight / jnp.where(own, drawn, 1), weight)
             sequence = jnp.where(own & going, flat - offset, sequence)
-            below = look(moves, jnp.where(inner, rows.target + action, 0))
+            below = apart(look(moves, jnp.where(inner, rows.target + action, 0)))
             stream = randomness.after_draw(stream)
             return *ended(below, sequence, weight, walk, stream, values), visited
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,16 +17,6 @@ from jaxcfr.traversal import outcome, randomness, walks
 from jaxcfr.traversal.base import SamplingState, Traversal
 from jaxcfr.traversal.full_tree import regrets_of_values
 from jaxcfr.tree.game_tree import GameTree, Strategy
-
-
-class Memory(NamedTuple):
-    """What the sampling traversals keep.
-
-    Attributes:
-      passes: per player, about how many walks fit into one pass, float32.
-    """
-
-    passes: tuple[Array, ...]
 
 
 def _cumulative(tree: GameTree, strategy: Strategy) -> Array:
@@ -48,11 +38,6 @@ class ExternalSampling(Traversal):
     """See `external_sampling`."""
 
     batch: int = dataclasses.field(metadata={"static": True})
-    room: float = dataclasses.field(metadata={"static": True})
-
-    def init(self, tree: GameTree) -> Memory:
-        """No history has been visited."""
-        return Memory(tuple(jnp.full((), self.batch, jnp.float32) for _ in tree.treeplexes))
 
     def regrets(
         self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
@@ -60,7 +45,7 @@ class ExternalSampling(Traversal):
         """See `Traversal.regrets`."""
         seed = randomness.words(sampling.key, t, player)
         walker = walks.Walker(tree, player, False, 1, seed, _cumulative(tree, strategy))
-        return _walk(walker, self.batch, self.room, strategy, sampling)
+        return _walk(walker, self.batch, strategy, sampling)
 
 
 @jax.tree_util.register_dataclass
@@ -70,11 +55,6 @@ class ChanceSampling(Traversal):
 
     batch: int = dataclasses.field(metadata={"static": True})
     rolls: int = dataclasses.field(metadata={"static": True})
-    room: float = dataclasses.field(metadata={"static": True})
-
-    def init(self, tree: GameTree) -> Memory:
-        """No history has been visited."""
-        return Memory(tuple(jnp.full((), self.batch, jnp.float32) for _ in tree.treeplexes))
 
     def regrets(
         self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
@@ -84,18 +64,13 @@ class ChanceSampling(Traversal):
         walker = walks.Walker(
             tree, player, True, self.rolls, seed, _cumulative(tree, strategy), _probabilities(tree, strategy)
         )
-        return _walk(walker, self.batch, self.room, strategy, sampling)
+        return _walk(walker, self.batch, strategy, sampling)
 
 
-def _walk(
-    walker: walks.Walker, batch: int, room: float, strategy: Strategy, sampling: SamplingState
-) -> tuple[Array, SamplingState]:
-    player, memory = walker.player, sampling.memory
-    tally, fits = walker.run(batch, memory.passes[player], room)
-    passes = (*memory.passes[:player], fits, *memory.passes[player + 1 :])
-    regrets = regrets_of_values(walker.tree.treeplexes[player], tally.values, strategy[player])
-    visited = sampling.visited.add(tally.visited)
-    return regrets, sampling._replace(visited=visited, memory=memory._replace(passes=passes))
+def _walk(walker: walks.Walker, batch: int, strategy: Strategy, sampling: SamplingState) -> tuple[Array, SamplingState]:
+    tally = walker.run(batch)
+    regrets = regrets_of_values(walker.tree.treeplexes[walker.player], tally.values, strategy[walker.player])
+    return regrets, sampling._replace(visited=sampling.visited.add(tally.visited))
 
 
 @jax.tree_util.register_dataclass
@@ -105,10 +80,6 @@ class OutcomeSampling(Traversal):
 
     exploration: Hyperparameter
     batch: int = dataclasses.field(metadata={"static": True})
-
-    def init(self, tree: GameTree) -> Memory:
-        """No history has been visited."""
-        return Memory(())
 
     def regrets(
         self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
@@ -124,7 +95,7 @@ class OutcomeSampling(Traversal):
         return regrets, sampling._replace(visited=sampling.visited.add(visited))
 
 
-def external_sampling(batch: int = 256, *, room: float = walks.ROOM) -> ExternalSampling:
+def external_sampling(batch: int = 256) -> ExternalSampling:
     """External sampling: draws the others' actions and chance, walks every action of the player being updated.
 
     Lanctot et al. 2009. In each iteration every player updates once, from the mean over `batch` walks with the
@@ -137,15 +108,14 @@ def external_sampling(batch: int = 256, *, room: float = walks.ROOM) -> External
 
     Args:
       batch: walks of each player and iteration.
-      room: room in the pooled frontiers, relative to their mean under uniform play. Does not change the draws.
 
     Raises:
       OptionError: an argument makes no sense.
     """
-    return ExternalSampling(_batch(batch), _room(room))
+    return ExternalSampling(_batch(batch))
 
 
-def chance_sampling(chance_samples: int = 1, *, batch: int = 1, room: float = walks.ROOM) -> ChanceSampling:
+def chance_sampling(chance_samples: int = 1, *, batch: int = 1) -> ChanceSampling:
     """Chance sampling: draws chance's outcomes, walks every action of all players.
 
     Zinkevich et al. 2007. With two or more `chance_samples` every chance move that a walk comes to is drawn so many
@@ -155,12 +125,11 @@ def chance_sampling(chance_samples: int = 1, *, batch: int = 1, room: float = wa
     Args:
       chance_samples: k, how many outcomes are drawn at each chance move.
       batch: walks of each player and iteration.
-      room: see `external_sampling`.
 
     Raises:
       OptionError: an argument makes no sense.
     """
-    return ChanceSampling(_batch(batch), _batch(chance_samples, "chance_samples"), _room(room))
+    return ChanceSampling(_batch(batch), _batch(chance_samples, "chance_samples", 64))
 
 
 def outcome_sampling(exploration: Hyperparameter = 0.6, *, batch: int = 256) -> OutcomeSampling:
@@ -185,17 +154,11 @@ def outcome_sampling(exploration: Hyperparameter = 0.6, *, batch: int = 256) -> 
     return OutcomeSampling(exploration, _batch(batch))
 
 
-def _batch(value: Any, name: str = "batch") -> int:
+def _batch(value: Any, name: str = "batch", most: int = 2**24) -> int:
     try:
         number = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = 0
-    if not 1 <= number <= 2**24:
-        raise OptionError(f"{name} has to be an integer from 1 to 2**24, not {value!r}")
+    if not 1 <= number <= most:
+        raise OptionError(f"{name} has to be an integer from 1 to {most:,}, not {value!r}")
     return number
-
-
-def _room(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1000:
-        raise OptionError(f"room has to be a number above 0 and at most 1000, not {value!r}")
-    return float(value)

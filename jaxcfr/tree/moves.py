@@ -9,8 +9,6 @@ probabilities.
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import math
 from typing import Any
 
 import jax
@@ -26,30 +24,6 @@ ACTOR_BITS = 8
 
 MAX_PLAYERS = 2**ACTOR_BITS - 3
 
-PER_WALK = 1024
-"""Mean sizes of frontiers are stored for so many walks, as integers."""
-
-EXACT_WORK = 50_000_000
-"""The worst frontier of one walk is found exactly where that takes at most so many steps, else bounded."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Frontier:
-    """How many histories a walk meets right below the k-th histories it branches at, k = 0, 1, ...
-
-    Structural: whoever is sampled is taken as uniform, so that trees of one structure have equal frontiers.
-
-    Attributes:
-      mean: per k, for `PER_WALK` walks, rounded up; by the number of chance moves among the k histories, since a walk
-        that draws n outcomes at each of those meets n times as many histories below.
-      worst: per k, for one walk, the most over all that could be sampled (or a bound on it); if one outcome is drawn.
-      rolls: per k, the largest number of chance moves among the k histories.
-    """
-
-    mean: tuple[tuple[int, ...], ...]
-    worst: tuple[int, ...]
-    rolls: tuple[int, ...]
-
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -64,14 +38,11 @@ class Moves:
         actor's code; where the actor's first action lies in the vector of cumulative probabilities; and the distance
         between its consecutive actions there.
       chance: `[C]` cumulative probabilities of chance's outcomes, each distribution once.
-      frontiers: of walks that branch at player p's decisions, for each p; then of walks that branch at everyone's;
-        then of walks that branch at chance too (static).
       most_children: the largest number of children (static).
     """
 
     rows: Array
     chance: Array
-    frontiers: tuple[Frontier, ...] = dataclasses.field(metadata={"static": True})
     most_children: int = dataclasses.field(metadata={"static": True})
 
 
@@ -94,12 +65,9 @@ def build_moves(nodes: NodeTable, facts: NodeFacts, treeplexes: list[Treeplex], 
     # NodeTable's players from TERMINAL = -2 on become codes from 0 on.
     packed = (count << ACTOR_BITS) | (np.minimum(nodes.player.astype(np.int64), MAX_PLAYERS) - TERMINAL)
     rows = np.stack([target, packed, base, stride], axis=1)
-    branching = [nodes.player == player for player in range(nodes.num_players)]
-    branching += [nodes.player >= 0, nodes.player != TERMINAL]
     return Moves(
         rows=as_numpy(rows, np.int32),
         chance=as_numpy(cumulative, dtype),
-        frontiers=tuple(_frontier(nodes, facts, branches) for branches in branching),
         most_children=int(count.max(initial=1)),
     )
 
@@ -132,67 +100,3 @@ def _chance_table(nodes: NodeTable, facts: NodeFacts, rows: np.ndarray) -> tuple
     kept[first] = True
     place = np.cumsum(np.where(kept, counts, 0)) - np.where(kept, counts, 0)
     return running[np.repeat(kept, counts)], place[first[inverse]]
-
-
-def _round_up(value: float) -> int:
-    """Up to a number of a coarse grid, so that nearly equal trees count as equal."""
-    if value <= 1:
-        return math.ceil(value)
-    step = 2.0 ** (math.floor(math.log2(value)) - 3)
-    return int(math.ceil(value / step) * step) if step >= 1 else math.ceil(value)
-
-
-def _frontier(nodes: NodeTable, facts: NodeFacts, branches: np.ndarray) -> Frontier:
-    """Of walks that branch at some of the inner histories."""
-    rows = np.flatnonzero(branches)
-    if not len(rows):
-        return Frontier((), (), ())
-    chance = nodes.player == CHANCE
-    level, rolls = np.zeros((2, nodes.num_histories), np.int32)
-    share = np.zeros(nodes.num_histories)  # logarithm of how many of all walks come here
-    sampled = (facts.num_children > 0) & (chance | ~branches)
-    log = np.where(sampled, -np.log(np.maximum(facts.num_children, 1)), 0.0)
-    rolled = branches & chance
-    rolls[0] = rolled[0]
-    for start, stop in itertools.pairwise(facts.level_offsets[1:]):
-        above = nodes.parent[start:stop]
-        level[start:stop] = level[above] + branches[above]
-        rolls[start:stop] = rolls[above] + rolled[start:stop]
-        share[start:stop] = share[above] + log[above]
-    level_, rolls_ = level[rows], rolls[rows]
-    levels, most = int(level_.max()) + 1, int(rolls_.max()) + 1
-    children = np.where(chance[rows], 1.0, facts.num_children[rows])
-    mean = np.bincount(level_ * most + rolls_, weights=np.exp(share[rows]) * children, minlength=levels * most)
-    deepest = np.zeros(levels, np.int64)
-    np.maximum.at(deepest, level_, rolls_)
-    if levels * nodes.num_histories <= EXACT_WORK and levels * facts.depth <= 2000:
-        worst = np.array([_worst(nodes, facts, branches & ~chance, branches, level, k) for k in range(levels)])
-    else:
-        # Different branches of one walk are different choices of whoever it branches at.
-        widest = np.zeros(levels)
-        np.maximum.at(widest, level_, children)
-        worst = np.ceil(2.0 ** np.minimum(np.cumsum(np.log2(widest)), 40.0))
-        worst = np.minimum(worst, np.bincount(level_, weights=children))
-    return Frontier(
-        tuple(tuple(_round_up(PER_WALK * value) for value in row) for row in mean.reshape(levels, most).tolist()),
-        tuple(_round_up(value) for value in worst.tolist()),
-        tuple(deepest.tolist()),
-    )
-
-
-def _worst(
-    nodes: NodeTable, facts: NodeFacts, spread: np.ndarray, branches: np.ndarray, level: np.ndarray, k: int
-) -> float:
-    """The most histories below the k-th that one walk can meet: sums where it spreads to all children, else maxima."""
-    below = np.zeros(0)
-    for start, stop in reversed(list(itertools.pairwise(facts.level_offsets))):
-        here = np.zeros(stop - start)
-        inner = np.flatnonzero(facts.num_children[start:stop])
-        if len(inner):
-            first = facts.first_child[start + inner] - stop
-            summed, best = np.add.reduceat(below, first), np.maximum.reduceat(below, first)
-            here[inner] = np.where(spread[start + inner], summed, best)
-        last = branches[start:stop] & (level[start:stop] == k)
-        here[last] = np.where(spread[start:stop], facts.num_children[start:stop], 1)[last]
-        below = here
-    return float(below[0])

@@ -207,8 +207,7 @@ def _uncentred(tree: GameTree, player: int, weights: tuple[Array, ...]) -> Array
 
 def _reach(tree: GameTree, player: int, weights: tuple[Array, ...]) -> Array:
     """The others' reach of the leaves of each sequence: the product in a game that pays 1 everywhere."""
-    ones = jnp.ones_like(tree.terminal_payoffs)
-    return tree.payoffs.with_payoffs(ones, mirrored=False, centre=False).product(player, weights)
+    return tree.payoffs.paying_one().product(player, weights)
 
 
 def _infoset_values(treeplex: Treeplex, actions: Array, strategy: Array) -> Array:

@@ -16,6 +16,7 @@ from random_games import from_seed
 
 import jaxcfr
 from jaxcfr import errors
+from jaxcfr.games.kuhn_poker import KuhnPoker
 from jaxcfr.linear_program import solve_lp
 from jaxcfr.solve import _run
 from jaxcfr.subgames.solved import SolvedSubgame
@@ -141,6 +142,81 @@ def test_a_game_that_tells_nothing_about_idle_players_closes_by_the_tree() -> No
     assert jaxcfr.Subgame.public(game, blueprint, path).closure == "derived"
     with pytest.raises(errors.SubgameError, match=r'does not tell what players observe.*use closure="derived"'):
         jaxcfr.Subgame.public(game, blueprint, path, closure="observation")
+
+
+def test_parts_are_closed_in_any_game() -> None:
+    for seed in range(12):
+        game = from_seed(seed, 2, "zero", exact=False)
+        blueprint = blueprint_of(game, brute_force.uniform(brute_force.Rules(game)))
+        whole = blueprint.whole
+        for path in decisions(game):
+            subgame = jaxcfr.Subgame.public(game, blueprint, path)
+            inside, nodes = subgame.inside, whole.nodes
+            assert inside[whole.step_along(path)[0]]
+            assert np.all(inside[1:] | ~inside[nodes.parent[1:]])
+            assert whole.straddling(inside) is None
+            for player, (own, sequence) in enumerate(zip(nodes.num_actions, whole.sequence, strict=True)):
+                # Histories where the player waits, with the same last action of its own.
+                idle = (nodes.player != player) & (nodes.player != -2)
+                for last in np.unique(sequence[idle & inside]):
+                    assert np.all(inside[idle & (sequence == last)]), (seed, path, player, len(own))
+
+
+class Whispering(KuhnPoker):
+    """Tells whoever waits also the other's card: more than it will know when it acts."""
+
+    __slots__ = ()
+
+    def step(self, action: Any) -> Any:
+        child = super().step(action)
+        child.__class__ = type(self)
+        return child
+
+    def infoset_key(self, player: int) -> Any:
+        key = super().infoset_key(player)
+        acts = not self.is_chance() and not self.is_terminal() and self.player_to_act() == player
+        return key if acts else (key, super().infoset_key(1 - player))
+
+
+class Forgetful(Whispering):
+    """Tells whoever waits nothing."""
+
+    __slots__ = ()
+
+    def infoset_key(self, player: int) -> Any:
+        waits = self.is_chance() or self.is_terminal() or self.player_to_act() != player
+        return "waiting" if waits else KuhnPoker.infoset_key(self, player)
+
+
+@pytest.mark.usefixtures("quick_compilation")
+@pytest.mark.parametrize("game", [Whispering(), Forgetful(), KuhnPoker()], ids=lambda game: type(game).__name__)
+def test_whatever_a_game_says_to_those_who_wait_is_safe(game: Any) -> None:
+    rules = brute_force.Rules(game)
+    for seed in range(3):
+        given = brute_force.random_profile(rules, np.random.default_rng(seed))
+        before = best_values(rules, given)
+        for path, safety in itertools.product([(0, 1), (0, 1, 0), (2, 1, 1), (1, 0, 0, 1)], SAFE):
+            subgame = jaxcfr.Subgame.public(game, blueprint_of(game, given), path)
+            solved, _ = exactly(subgame, safety)
+            after = best_values(rules, rows(jaxcfr.compose_profiles(subgame.blueprint, solved)))
+            assert np.all(np.array(after) <= np.array(before) + 1e-6), (seed, path, safety)
+
+
+@pytest.mark.usefixtures("quick_compilation")
+def test_all_parts_together_take_no_more_than_was_given() -> None:
+    """Gifts are shared out: every part may take its share at once. Parts after the first action of Kuhn poker."""
+    game, _ = kuhn()
+    rules = brute_force.Rules(game)
+    for seed in range(8):
+        given = brute_force.random_profile(rules, np.random.default_rng(seed))
+        before = best_values(rules, given)
+        for safety in SAFE:
+            composed = blueprint = blueprint_of(game, given)
+            for path in [(0, 1, 0), (0, 1, 1)]:
+                solved, _ = exactly(jaxcfr.Subgame.public(game, blueprint, path), safety)
+                composed = composed.compose(solved)
+            after = best_values(rules, rows(composed.profile()))
+            assert np.all(np.array(after) <= np.array(before) + 1e-6), (seed, safety)
 
 
 # Promises, against linear programs and brute force

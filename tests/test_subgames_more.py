@@ -63,7 +63,7 @@ def test_the_opponent_chooses_once_per_its_own_information() -> None:
     game, blueprint = kuhn()
     subgame = jaxcfr.Subgame.public(game, blueprint, (0, 1), max_depth=1, leaf_values="biased")
     resolving = subgame.game(0)
-    added = [key for key in resolving.lowered.infoset_keys[1] if isinstance(key, tuple) and key[0] == "leaf"]
+    added = [key for key in resolving.lowered.infoset_keys[1] if isinstance(key, tuple) and key[1] == "leaf"]
     # Three cards after each of pass and bet; three continuations: the blueprint, more passes, more bets.
     assert len(added) == 6
     assert len(resolving.lowered.actions[1][-1]) == 3
@@ -76,6 +76,31 @@ def test_the_opponent_chooses_once_per_its_own_information() -> None:
         for player in range(2):
             a, b = (s.game(player).tree.terminal_payoffs for s in (same, plain))
             np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+@pytest.mark.usefixtures("quick_compilation")
+def test_the_opponents_values_end_at_the_limit_too() -> None:
+    """Else it would rather have what it could get below the limit, and nothing would be left to solve."""
+    game, _ = kuhn()
+    poor = uniform(game)
+    whole = jaxcfr.Subgame.public(game, poor, (0, 1))
+    lost = 0.0
+    for player in range(2):
+        opponent = 1 - player
+        limited = jaxcfr.Subgame.public(game, poor, (0, 1), max_depth=1)
+        values = limited.game(player).values
+        assert np.all(values <= whole.game(player).values + 1e-12)
+        lost += whole.game(player).values.sum() - values.sum()
+        # The gadget's value is what the opponent is said to have.
+        solution = solve_lp(limited.game(player).tree)
+        assert float(solution.value[opponent]) == pytest.approx(values.sum(), abs=1e-7)
+        # Where it goes on with a best response, nothing is lost at the limit.
+        best = jaxcfr.best_response(poor.lowered.tree, poor.strategy, opponent).strategy
+        pair = (best, poor.strategy[1]) if opponent == 0 else (poor.strategy[0], best)
+        going_on = [jaxcfr.Profile.from_strategy(poor.lowered, pair)]
+        same = jaxcfr.Subgame.public(game, poor, (0, 1), max_depth=1, leaf_values=going_on)
+        np.testing.assert_allclose(same.game(player).values, whole.game(player).values, atol=1e-12)
+    assert lost > 0.1
 
 
 @pytest.mark.usefixtures("quick_compilation")

@@ -185,6 +185,10 @@ class FunctionPayoffs:
         """As `PayoffTable.with_payoffs`; what the function says stays."""
         return dataclasses.replace(self, table=self.table.with_payoffs(payoffs, mirrored, centre, chance))
 
+    def paying_one(self) -> PayoffOperator:
+        """As `PayoffTable.paying_one`; cut-off leaves pay 1 too."""
+        return self.table.paying_one()
+
     def product(self, player: int, weights: tuple[Array, ...]) -> Array:
         """As `PayoffTable.product`, with the function's values; reads both players' weights."""
         direct = self.table.product(player, weights)

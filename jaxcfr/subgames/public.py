@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from jaxcfr.analytics import require_constant_sum
+from jaxcfr.analytics import counterfactual_best_response, require_constant_sum
 from jaxcfr.errors import OptionError, SubgameError
 from jaxcfr.games.base import format_path
 from jaxcfr.regret.variants import RegretVariant
@@ -17,7 +17,13 @@ from jaxcfr.solve import Updates
 from jaxcfr.subgames.blueprint import Blueprint, as_blueprint
 from jaxcfr.subgames.depth import LeafValues, PublicLeaves, check_depth, continuation_of, public_leaves, with_function
 from jaxcfr.subgames.part import Part, part_of
-from jaxcfr.subgames.resolving import ResolvingGame, Safety, build_resolving_game, check_safety
+from jaxcfr.subgames.resolving import (
+    TERMINATE_OR_FOLLOW,
+    ResolvingGame,
+    Safety,
+    build_resolving_game,
+    check_safety,
+)
 from jaxcfr.subgames.solved import SolvedSubgame, solve_games
 from jaxcfr.tree.nodes import TERMINAL
 
@@ -203,7 +209,7 @@ class PublicSubgame:
           safety: "resolve", "maxmargin" or "reach".
           opponent_values: `[n]`, the opponent's values of its root information sets, weighted with the reach of
             everyone else as counterfactual values are, in chips of the whole game and in the order of `roots(player)`;
-            None for its counterfactual best-response values.
+            None for its counterfactual best-response values, which with a depth limit end there.
 
         Raises:
           SubgameError: the player never gets there, or the values do not fit.
@@ -212,7 +218,9 @@ class PublicSubgame:
             raise OptionError(f'safety "{safety}" makes one game for both players: see joint_game')
         roots = self._require_roots(player)
         values = roots.values
-        if opponent_values is not None:
+        if opponent_values is None and roots.part.cut_off.any():
+            values = self._limited_values(player, roots)
+        elif opponent_values is not None:
             values = np.asarray(opponent_values, np.float64)
             if values.shape != roots.values.shape or not np.all(np.isfinite(values)):
                 raise SubgameError(
@@ -224,6 +232,35 @@ class PublicSubgame:
         return self._build(
             roots.part, safety, (player,), 1 - player, label=roots.label, root_reach=roots.reach, values=values
         )
+
+    def _limited_values(self, player: int, roots: Roots) -> np.ndarray:
+        """As `roots.values`, where the opponent's best response ends at the depth limit."""
+        opponent = 1 - player
+        game = self._build(
+            roots.part,
+            "resolve",
+            (player,),
+            opponent,
+            label=roots.label,
+            root_reach=roots.reach,
+            values=np.zeros(len(roots.values)),
+        )
+        treeplexes = self.blueprint.lowered.tree.treeplexes
+        rows: list[list[Any]] = []
+        for p in range(2):
+            indices, offsets = treeplexes[p].sequence_indices()
+            given = self.blueprint.whole.rescaled(p, self.blueprint.strategy)
+            own: list[Any] = [given[indices[offsets[i] : offsets[i + 1]]] for i in game.numbers[p]]
+            added = game.lowered.actions[p][len(own) :]
+            own += [[0.0, 1.0] if menu == TERMINATE_OR_FOLLOW else [1.0] + [0.0] * (len(menu) - 1) for menu in added]
+            rows.append(own)
+        response = counterfactual_best_response(game.tree, game.lowered.strategy(rows), opponent)
+        first = np.asarray(game.tree.treeplexes[opponent].first)
+        stride = np.asarray(game.tree.treeplexes[opponent].stride)
+        menus = game.lowered.actions[opponent]
+        follow = [first[i] + stride[i] for i in range(len(menus)) if menus[i] == TERMINATE_OR_FOLLOW]
+        values: np.ndarray = np.asarray(response.values.actions, np.float64)[follow]
+        return values
 
     def joint_game(self, safety: Safety, opponent: int | None = None) -> ResolvingGame:
         """The one game that stands for both players without any guarantee.

@@ -21,6 +21,12 @@ from jaxcfr.tree.nodes import CHANCE, TERMINAL
 Safety = Literal["resolve", "maxmargin", "reach", "unsafe", "shift"]
 SAFETY: tuple[Safety, ...] = get_args(Safety)
 
+TERMINATE_OR_FOLLOW = ("terminate", "follow")
+"""What the opponent may do at the roots of the re-solving game."""
+
+OWN_KEYS = "jaxcfr.subgames"
+"""The keys of information sets that the whole game does not have begin with this."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Continuation:
@@ -197,12 +203,12 @@ def build_resolving_game(
     edge = rule.root_chance(root_reach)
     if _chooses(safety):
         count = int(label.max()) + 1
-        first = numbers.add(Choice(opponent, (("root", "choose"),), (tuple(f"root {i}" for i in range(count)),)))
+        first = numbers.add(Choice(opponent, ((OWN_KEYS, "root"),), (tuple(f"root {i}" for i in range(count)),)))
         top = assembly.add(opponent, -1, first)
         above = assembly.add(CHANCE, np.repeat(top, count))[label]
     elif safety == "resolve":
-        keys = tuple(("root", i) for i in range(int(label.max()) + 1))
-        first = numbers.add(Choice(opponent, keys, (("terminate", "follow"),) * len(keys)))
+        keys = tuple((OWN_KEYS, "root", i) for i in range(int(label.max()) + 1))
+        first = numbers.add(Choice(opponent, keys, (TERMINATE_OR_FOLLOW,) * len(keys)))
         top = assembly.add(CHANCE, -1)
         above = assembly.add(opponent, np.repeat(top, roots), first + label, edge)
         edge = np.ones(roots)  # the edges of chance lead to the opponent's decisions above the roots
@@ -220,7 +226,7 @@ def build_resolving_game(
         classes, which = np.unique(np.stack(known), axis=1, return_inverse=True)
         count = classes.shape[1]
         menu = tuple(f"continuation {i}" for i in range(choices))
-        first = numbers.add(Choice(opponent, tuple(("leaf", i) for i in range(count)), (menu,) * count))
+        first = numbers.add(Choice(opponent, tuple((OWN_KEYS, "leaf", i) for i in range(count)), (menu,) * count))
         leaf_infoset = np.full(len(part.rows), -1, np.int64)
         leaf_infoset[part.cut_off] = first + which.reshape(-1)
 

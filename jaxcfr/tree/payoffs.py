@@ -124,7 +124,7 @@ class Leaves:
 
 
 class PayoffOperator(Protocol):
-    """What a tree needs to know of its payoffs; `PayoffTable` is the stored one. A pytree."""
+    """What a tree needs to know of its payoffs, a pytree; `PayoffTable` is the stored one, and says what is what."""
 
     @property
     def offset(self) -> Array:
@@ -148,6 +148,10 @@ class PayoffOperator(Protocol):
         self, payoffs: Array, mirrored: bool | None = None, centre: bool = True, chance: Array | None = None
     ) -> PayoffOperator:
         """See `PayoffTable.with_payoffs`."""
+        ...
+
+    def paying_one(self) -> PayoffOperator:
+        """See `PayoffTable.paying_one`."""
         ...
 
 
@@ -204,6 +208,10 @@ class PayoffTable:
         """About the range of each player's payoffs, `[P]`, over the leaves that chance can reach."""
         centred = self.leaves.payoffs - self.offset
         return 2 * jnp.where((self.leaves.chance > 0)[:, None], jnp.abs(centred), 0).max(0)
+
+    def paying_one(self) -> PayoffTable:
+        """The operator of the game that pays everybody 1 everywhere: its product is the others' reach of the leaves."""
+        return self.with_payoffs(jnp.ones_like(self.leaves.payoffs), mirrored=False, centre=False)
 
     def with_payoffs(
         self, payoffs: Array, mirrored: bool | None = None, centre: bool = True, chance: Array | None = None

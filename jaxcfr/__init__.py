@@ -76,6 +76,7 @@ from jaxcfr.subgames import (
     solve_together,
 )
 from jaxcfr.traversal.base import full_tree
+from jaxcfr.traversal.baselines import control_variate
 from jaxcfr.traversal.sampling import chance_sampling, external_sampling, outcome_sampling
 from jaxcfr.tree.build import build_tree
 from jaxcfr.tree.convert import uniform_strategy
@@ -125,6 +126,7 @@ __all__ = [
     "compose_profiles",
     "constant",
     "continuation_value",
+    "control_variate",
     "counterfactual_best_response",
     "counterfactual_reach",
     "counterfactual_values",

@@ -11,7 +11,10 @@ import pytest
 from random_games import copied, forest, from_seed
 
 import jaxcfr
+from jaxcfr import errors
+from jaxcfr.traversal import outcome, randomness, walks
 from jaxcfr.traversal.full_tree import counterfactual_regrets
+from jaxcfr.traversal.sampling import _cumulative, _probabilities
 
 CASES = Path(__file__).parent / "cases"
 SAMPLERS = {
@@ -20,6 +23,10 @@ SAMPLERS = {
     "chance": jaxcfr.chance_sampling(batch=64),
     "chance, 2 rolls": jaxcfr.chance_sampling(2, batch=64),
     "outcome": jaxcfr.outcome_sampling(batch=64),
+    "outcome, baselines": jaxcfr.outcome_sampling(batch=64, baseline=jaxcfr.control_variate()),
+    "outcome, baselines by history": jaxcfr.outcome_sampling(
+        batch=64, baseline=jaxcfr.control_variate(per_history=True)
+    ),
     "outcome, other exploration": jaxcfr.outcome_sampling(0.9, batch=64),
 }
 QUICK = pytest.mark.usefixtures("quick_compilation")
@@ -117,3 +124,161 @@ def test_the_mean_of_sampled_regrets_is_the_known_number(many, name):
             # Each game of the forest comes up with the same probability.
             assert abs(float(mean[flat]) * parts - float(exact)) <= 4 * parts * float(np.sqrt(variance[flat]))
             assert float(variance[flat]) > 0
+
+
+def assert_same_bits(a, b):
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+            x, y = jax.random.key_data(x), jax.random.key_data(y)
+        np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+
+
+@QUICK
+@pytest.mark.parametrize("name", ["external", "outcome"])
+def test_runs_split_into_parts_are_the_same_bits_and_converge(name):
+    lowered = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), dtype="float32")
+    tree, traversal = lowered.tree, SAMPLERS[name]
+
+    def run(iterations, state=None, seed=7):
+        return jaxcfr.solve(tree, jaxcfr.dcfr(), iterations, state, traversal=traversal, seed=seed)
+
+    whole = run(200)
+    assert_same_bits(run(100, run(100)), whole)
+    assert_same_bits(run(200, seed=jax.random.key(7)), whole)
+    other = run(200, seed=8)
+    assert np.any(np.asarray(other.players[0].strategy) != np.asarray(whole.players[0].strategy))
+    gap = float(jaxcfr.nash_conv(tree, jaxcfr.average_strategy(tree, whole)))
+    assert gap < {"external": 0.03, "outcome": 0.2}[name]
+    assert int(whole.sampling.visited) > 200 * 64 * 2 * 3
+    # A run may go on with the whole tree.
+    full = jaxcfr.solve(tree, jaxcfr.dcfr(), 10, whole)
+    assert int(full.t) == 210
+
+
+@QUICK
+@pytest.mark.parametrize(
+    "variant",
+    [jaxcfr.vanilla(), jaxcfr.cfr_plus(), jaxcfr.linear_cfr(), jaxcfr.dcfr_plus(), jaxcfr.pcfr_plus()],
+    ids=lambda variant: type(variant).__name__,
+)
+def test_external_sampling_converges_with_every_kind_of_variant(variant):
+    tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), dtype="float32").tree
+    state = jaxcfr.solve(tree, variant, 300, traversal=SAMPLERS["external"], seed=1)
+    assert float(jaxcfr.nash_conv(tree, jaxcfr.average_strategy(tree, state))) < 0.1
+
+
+def test_draws_are_uniform_and_all_differ():
+    """Streams of walks, of branches and of later draws: no two alike, and flat by a chi-squared test."""
+    seed = randomness.words(jax.random.key(3), jnp.int32(1), 0)
+    streams = [randomness.streams(seed, jnp.arange(20_000))]
+    streams += [randomness.after_branch(streams[0], jnp.full(20_000, action)) for action in range(3)]
+    streams += [randomness.after_draw(streams[0])]
+    words = np.concatenate([np.asarray(stream) for stream in streams])
+    # Of n random 32-bit numbers about n^2 / 2^33 pairs agree.
+    assert len(np.unique(words)) >= len(words) - 12
+    for dtype in (jnp.float32, jnp.float64):
+        u = np.concatenate([np.asarray(randomness.uniform(seed, stream, dtype)) for stream in streams])
+        assert u.min() >= 0
+        assert u.max() < 1
+        counts = np.histogram(u, 64, (0, 1))[0]
+        expected = len(u) / 64
+        assert ((counts - expected) ** 2 / expected).sum() < 63 + 5 * np.sqrt(2 * 63)
+    first, second = (np.asarray(randomness.uniform(seed, stream, jnp.float64)) for stream in (streams[0], streams[4]))
+    assert abs(np.corrcoef(first, second)[0, 1]) < 4 / np.sqrt(20_000)
+    # Other iterations and players have other words, and no key is used twice.
+    keys = [randomness.words(jax.random.key(3), jnp.int32(t), p) for t in range(1, 60) for p in range(3)]
+    assert len({(int(a), int(b)) for a, b in keys}) == len(keys)
+
+
+def test_no_key_is_used_twice():
+    tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), dtype="float32").tree
+    state = sampling_state(tree, SAMPLERS["external"])
+    strategy = jaxcfr.uniform_strategy(tree)
+    with jax.debug_key_reuse(True):
+        SAMPLERS["external"].regrets(tree, 0, strategy, None, state, jnp.int32(1))
+
+
+def test_prefix_sums():
+    rng = np.random.default_rng(0)
+    for count in (1, 31, 32, 33, 1024, 1025, 5000):
+        values = rng.integers(0, 9, count).astype(np.int32)
+        np.testing.assert_array_equal(walks.prefix_sums(jnp.asarray(values)), np.cumsum(values))
+
+
+@QUICK
+def test_odd_games():
+    """A terminal root, chance only, one player: no sampler stumbles over them."""
+    for case in ("09_terminal_root", "10_chance_only", "11_one_player"):
+        tree = jaxcfr.lower(jaxcfr.load_game(str(CASES / f"{case}.efg"))).tree
+        for name in ("external", "chance", "outcome"):
+            state = jaxcfr.solve(tree, jaxcfr.vanilla(), 3, traversal=SAMPLERS[name])
+            tree.check_strategy(jaxcfr.average_strategy(tree, state))
+
+
+@QUICK
+@pytest.mark.parametrize("case", ["19b_deep_12", pytest.param("19a_deep_5000", marks=pytest.mark.slow)])
+def test_deep_games(case):
+    deep = jaxcfr.lower(jaxcfr.load_game(str(CASES / f"{case}.efg"))).tree
+    state = jaxcfr.solve(deep, jaxcfr.cfr_plus(), 2, traversal=jaxcfr.external_sampling(batch=4))
+    assert int(state.sampling.visited) > 0
+
+
+def test_wrong_input():
+    tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker")).tree
+    for make, match in (
+        (lambda: jaxcfr.external_sampling(batch=0), "batch"),
+        (lambda: jaxcfr.external_sampling(batch=2.5), "batch"),
+        (lambda: jaxcfr.chance_sampling(0), "chance_samples"),
+        (lambda: jaxcfr.outcome_sampling(0.0), "exploration"),
+        (lambda: jaxcfr.outcome_sampling(float("nan")), "exploration"),
+        (lambda: jaxcfr.solve(tree, traversal=jaxcfr.external_sampling), "call it"),
+        (lambda: jaxcfr.solve(tree, traversal=jaxcfr.external_sampling(), seed=1.5), "seed"),
+        (lambda: jaxcfr.solve(tree, traversal=jaxcfr.external_sampling(), differentiable=True), "gradient"),
+    ):
+        with pytest.raises(errors.OptionError, match=match):
+            make()
+    bare = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), histories=False).tree
+    with pytest.raises(errors.OptionError, match="histories=True"):
+        jaxcfr.solve(bare, traversal=jaxcfr.external_sampling())
+
+
+@QUICK
+def test_exact_baselines_leave_no_variance_in_the_root_value(many):
+    """With the value of every history under the strategies played as its baseline; and regrets vary less."""
+    tree = many.tree
+    histories = tree.histories
+    strategy = random_strategy(tree, 5)
+    count, first, actor = (np.asarray(a) for a in (histories.num_children, histories.first_child, histories.player))
+    probability = np.asarray(histories.chance).copy()
+    for p, values in enumerate(strategy):
+        for node in np.flatnonzero(actor == p):
+            children = first[node] + np.arange(count[node])
+            probability[children] = np.asarray(values)[np.asarray(histories.sequence[p])[children]]
+    for player in range(2):
+        worth = np.zeros(tree.num_histories)
+        leaves = np.asarray(histories.terminal) >= 0
+        worth[leaves] = np.asarray(tree.terminal_payoffs - tree.payoffs.offset)[:, player]
+        for node in range(tree.num_histories - 1, 0, -1):
+            worth[np.asarray(histories.parent)[node]] += probability[node] * worth[node]
+
+        def sample(t, baseline, player=player):
+            seed = randomness.words(jax.random.key(5), t, player)
+            vectors = _cumulative(tree, strategy), _probabilities(tree, strategy)
+            episodes = outcome.Episodes(tree, player, seed, *vectors, jnp.asarray(0.6), baseline, True)
+            direct = episodes.run(1)[0]
+            treeplex = tree.treeplexes[player]
+
+            def rule(values, played):
+                value = (values * played).sum(0)
+                return value, values - value
+
+            regrets, value = treeplex.fold(direct, rule, strategy[player])
+            return value, regrets
+
+        many_samples = jax.jit(jax.vmap(sample, in_axes=(0, None)))
+        numbers = jnp.arange(1, 201)
+        value, regrets = many_samples(numbers, jnp.asarray(worth))
+        plain_value, plain_regrets = many_samples(numbers, jnp.zeros(tree.num_histories))
+        np.testing.assert_allclose(value, worth[0], atol=1e-9)
+        assert np.var(np.asarray(plain_value)) > 1e-3
+        assert np.asarray(regrets).var(0).sum() < 0.7 * np.asarray(plain_regrets).var(0).sum()

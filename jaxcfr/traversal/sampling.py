@@ -15,6 +15,7 @@ from jaxcfr.errors import OptionError
 from jaxcfr.regret.schedules import SCHEDULES, Hyperparameter, at, hyperparameter
 from jaxcfr.traversal import outcome, randomness, walks
 from jaxcfr.traversal.base import SamplingState, Traversal
+from jaxcfr.traversal.baselines import Baseline, ControlVariate
 from jaxcfr.traversal.full_tree import regrets_of_values
 from jaxcfr.tree.game_tree import GameTree, Strategy
 
@@ -79,7 +80,18 @@ class OutcomeSampling(Traversal):
     """See `outcome_sampling`."""
 
     exploration: Hyperparameter
+    baseline: ControlVariate | None
     batch: int = dataclasses.field(metadata={"static": True})
+
+    def init(self, tree: GameTree) -> tuple[Baseline, ...]:
+        """Baselines of everyone's payoffs, or nothing."""
+        if self.baseline is None:
+            return ()
+        size = tree.num_histories
+        if not self.baseline.per_history:
+            assert tree.histories is not None
+            size = sum(t.size for t in tree.treeplexes) + tree.histories.moves.chance.shape[0] + 1
+        return tuple(self.baseline.init(size, tree.dtype) for _ in tree.treeplexes)
 
     def regrets(
         self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
@@ -90,9 +102,16 @@ class OutcomeSampling(Traversal):
         episodes = outcome.Episodes(
             tree, player, seed, _cumulative(tree, strategy), _probabilities(tree, strategy), exploration
         )
-        values, visited = episodes.run(self.batch)
+        memory = sampling.memory
+        if self.baseline is not None:
+            mine = memory[player]
+            episodes = dataclasses.replace(episodes, baseline=mine.mean(), per_history=self.baseline.per_history)
+        values, visited, leaves = episodes.run(self.batch)
+        if self.baseline is not None:
+            sums, weights = episodes.returns(leaves, mine.sums.shape[0])
+            memory = (*memory[:player], mine.after(self.baseline.decay, sums, weights), *memory[player + 1 :])
         regrets = regrets_of_values(tree.treeplexes[player], values, strategy[player])
-        return regrets, sampling._replace(visited=sampling.visited.add(visited))
+        return regrets, sampling._replace(visited=sampling.visited.add(visited), memory=memory)
 
 
 def external_sampling(batch: int = 256) -> ExternalSampling:
@@ -132,7 +151,9 @@ def chance_sampling(chance_samples: int = 1, *, batch: int = 1) -> ChanceSamplin
     return ChanceSampling(_batch(batch), _batch(chance_samples, "chance_samples", 64))
 
 
-def outcome_sampling(exploration: Hyperparameter = 0.6, *, batch: int = 256) -> OutcomeSampling:
+def outcome_sampling(
+    exploration: Hyperparameter = 0.6, *, batch: int = 256, baseline: ControlVariate | None = None
+) -> OutcomeSampling:
     """Outcome sampling: single plays, weighted by how likely they were drawn.
 
     Lanctot et al. 2009. The player being updated draws its action uniformly with probability `exploration`, else from
@@ -144,6 +165,7 @@ def outcome_sampling(exploration: Hyperparameter = 0.6, *, batch: int = 256) -> 
     Args:
       exploration: above 0 and at most 1, or a schedule of t.
       batch: plays of each player and iteration.
+      baseline: `control_variate()`, or None.
 
     Raises:
       OptionError: an argument makes no sense.
@@ -151,7 +173,9 @@ def outcome_sampling(exploration: Hyperparameter = 0.6, *, batch: int = 256) -> 
     exploration = hyperparameter("exploration", exploration)
     if not isinstance(exploration, SCHEDULES) and is_concrete(exploration) and not 0 < float(exploration) <= 1:
         raise OptionError(f"exploration has to be above 0 and at most 1, not {exploration}")
-    return OutcomeSampling(exploration, _batch(batch))
+    if baseline is not None and not isinstance(baseline, ControlVariate):
+        raise OptionError(f"baseline has to be control_variate() or None, not {baseline!r}")
+    return OutcomeSampling(exploration, baseline, _batch(batch))
 
 
 def _batch(value: Any, name: str = "batch", most: int = 2**24) -> int:

@@ -128,6 +128,12 @@ def test_a_value_function_that_knows_the_blueprint_is_the_blueprint(safety: Any)
         ]
         for a, b in zip(*solutions, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-9)
+        weights = tuple(t.realization_weights(s) for t, s in zip(second.tree.treeplexes, solutions[0], strict=True))
+        several = tuple(jnp.stack([w, w / 2], axis=-1) for w in weights)
+        for player in range(2):
+            one = second.tree.payoffs.product(player, weights)
+            both = second.tree.payoffs.product(player, several)
+            np.testing.assert_allclose(both, jnp.stack([one, one / 2], axis=-1), atol=1e-12)
 
 
 # Composition

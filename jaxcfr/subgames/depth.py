@@ -7,6 +7,7 @@ players' ranges in every iteration.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -190,7 +191,14 @@ class FunctionPayoffs:
         return self.table.paying_one()
 
     def product(self, player: int, weights: tuple[Array, ...]) -> Array:
-        """As `PayoffTable.product`, with the function's values; reads both players' weights."""
+        """As `PayoffTable.product`, with the function's values; reads both players' weights.
+
+        Weights with more axes than one are a batch along the others.
+        """
+        if weights[player].ndim > 1:
+            one = functools.partial(self.product, player)
+            batch: Array = jax.vmap(one, in_axes=-1, out_axes=-1)(weights)
+            return batch
         direct = self.table.product(player, weights)
         ranges = tuple(weights[p][self.sequence[p]] * self.reach[p] for p in range(2))
         leaf = jnp.arange(self.sequence[0].shape[0])

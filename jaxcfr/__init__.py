@@ -77,6 +77,7 @@ from jaxcfr.subgames import (
 )
 from jaxcfr.traversal.base import full_tree
 from jaxcfr.traversal.baselines import control_variate
+from jaxcfr.traversal.pruning import probabilistic_pruning
 from jaxcfr.traversal.sampling import chance_sampling, external_sampling, outcome_sampling
 from jaxcfr.tree.build import build_tree
 from jaxcfr.tree.convert import uniform_strategy
@@ -163,6 +164,7 @@ __all__ = [
     "play_match",
     "play_out",
     "polynomial",
+    "probabilistic_pruning",
     "register_game",
     "regret_matching",
     "sample_play",

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -147,6 +148,10 @@ def solve(
     _check_horizon(variant, state, iterations)
     if traversal.samples:
         state = _with_sampling(tree, traversal, state, seed)
+        if variant.floored and getattr(traversal, "pruning", None) is not None:
+            warnings.warn(
+                f"{type(variant).__name__} floors regrets at zero, so nothing is pruned", UserWarning, stacklevel=2
+            )
 
     if differentiable:
         if traversal.samples:

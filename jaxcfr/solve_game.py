@@ -193,6 +193,8 @@ def solve_game(
         raise OptionError(
             f"without a tree the traversal has to be external_sampling() or outcome_sampling(), not {traversal!r}"
         )
+    if isinstance(traversal, ExternalSampling) and traversal.pruning is not None:
+        raise OptionError("pruning needs a tree: leave it out, or lower the game and use solve")
     if isinstance(traversal, OutcomeSampling) and traversal.baseline is not None:
         raise OptionError("baselines need a tree: leave baseline out, or lower the game and use solve")
     rows = _power_of_two("capacity", capacity, MAX_CAPACITY)

@@ -282,3 +282,33 @@ def test_exact_baselines_leave_no_variance_in_the_root_value(many):
         np.testing.assert_allclose(value, worth[0], atol=1e-9)
         assert np.var(np.asarray(plain_value)) > 1e-3
         assert np.asarray(regrets).var(0).sum() < 0.7 * np.asarray(plain_regrets).var(0).sum()
+
+
+@QUICK
+def test_probabilistic_pruning_saves_work_and_still_converges():
+    tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), dtype="float32").tree
+
+    def run(pruning, iterations, state=None):
+        traversal = jaxcfr.external_sampling(batch=64, pruning=pruning)
+        return jaxcfr.solve(tree, jaxcfr.linear_cfr(), iterations, state, traversal=traversal, seed=1)
+
+    plain, pruned = run(None, 400), run(jaxcfr.probabilistic_pruning(50), 400)
+    assert int(pruned.sampling.visited) < 0.95 * int(plain.sampling.visited)
+    assert float(jaxcfr.nash_conv(tree, jaxcfr.average_strategy(tree, pruned))) < 0.05
+    # With nothing to prune it is the same run.
+    for other in (jaxcfr.probabilistic_pruning(10_000), jaxcfr.probabilistic_pruning(0, 0.0)):
+        assert_same_bits(run(other, 20).players, run(None, 20).players)
+
+
+def test_pruning_under_floored_regrets_warns():
+    tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker")).tree
+    traversal = jaxcfr.external_sampling(pruning=jaxcfr.probabilistic_pruning())
+    with pytest.warns(UserWarning, match="DCFRPlus floors"):
+        jaxcfr.solve(tree, jaxcfr.dcfr_plus(), 0, traversal=traversal)
+    for make in (
+        lambda: jaxcfr.probabilistic_pruning(-1),
+        lambda: jaxcfr.probabilistic_pruning(probability=1.5),
+        lambda: jaxcfr.external_sampling(pruning=0.95),
+    ):
+        with pytest.raises(errors.OptionError):
+            make()

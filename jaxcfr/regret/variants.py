@@ -91,6 +91,11 @@ class RegretVariant:
         return 0.0
 
     @property
+    def floored(self) -> bool:
+        """Whether no stored regret is ever negative."""
+        return False
+
+    @property
     def total(self) -> Any:
         """The last iteration the hyperparameters are defined for, or None."""
         ends = [horizon(getattr(self, field.name)) for field in dataclasses.fields(self)]
@@ -115,6 +120,11 @@ class CFRPlus(RegretVariant):
 
     def update(self, state: Regrets, r: Array, t: Array) -> Regrets:
         return Regrets(relu(state.regret + r))
+
+    @property
+    def floored(self) -> bool:
+        """No regret is negative."""
+        return True
 
     def gamma_at(self, t: Array) -> Any:
         return at(self.gamma, t)
@@ -150,6 +160,11 @@ class DCFRPlus(RegretVariant):
     def update(self, state: Regrets, r: Array, t: Array) -> Regrets:
         return Regrets(relu(state.regret * discount(t - 1, at(self.alpha, t), at(self.offset, t)) + r))
 
+    @property
+    def floored(self) -> bool:
+        """No regret is negative."""
+        return True
+
     def gamma_at(self, t: Array) -> Any:
         return at(self.gamma, t)
 
@@ -171,6 +186,11 @@ class PCFRPlus(RegretVariant):
     def strategy(self, state: PredictedRegrets, uniform: Array, t: Array) -> Array:
         return match(state.regret + at(self.trust, t) * state.prediction, uniform)
 
+    @property
+    def floored(self) -> bool:
+        """No regret is negative."""
+        return True
+
     def gamma_at(self, t: Array) -> Any:
         return at(self.gamma, t)
 
@@ -191,6 +211,11 @@ class PDCFRPlus(RegretVariant):
 
     def strategy(self, state: PredictedRegrets, uniform: Array, t: Array) -> Array:
         return match(state.regret * discount(t, at(self.alpha, t)) + state.prediction, uniform)
+
+    @property
+    def floored(self) -> bool:
+        """No regret is negative."""
+        return True
 
     def gamma_at(self, t: Array) -> Any:
         return at(self.gamma, t)

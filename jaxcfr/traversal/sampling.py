@@ -17,6 +17,7 @@ from jaxcfr.traversal import outcome, randomness, walks
 from jaxcfr.traversal.base import SamplingState, Traversal
 from jaxcfr.traversal.baselines import Baseline, ControlVariate
 from jaxcfr.traversal.full_tree import regrets_of_values
+from jaxcfr.traversal.pruning import ProbabilisticPruning, choices
 from jaxcfr.tree.game_tree import GameTree, Strategy
 
 
@@ -38,6 +39,7 @@ def _probabilities(tree: GameTree, strategy: Strategy) -> Array:
 class ExternalSampling(Traversal):
     """See `external_sampling`."""
 
+    pruning: ProbabilisticPruning | None
     batch: int = dataclasses.field(metadata={"static": True})
 
     def regrets(
@@ -46,7 +48,13 @@ class ExternalSampling(Traversal):
         """See `Traversal.regrets`."""
         seed = randomness.words(sampling.key, t, player)
         walker = walks.Walker(tree, player, False, 1, seed, _cumulative(tree, strategy))
-        return _walk(walker, self.batch, strategy, sampling)
+        if self.pruning is None:
+            return _walk(walker, self.batch, strategy, sampling)
+        treeplex, spread = tree.treeplexes[player], tree.payoffs.spread()[player]
+        active = self.pruning.active(treeplex, stored.regret, strategy[player], spread, seed, t)
+        walker = dataclasses.replace(walker, choices=choices(treeplex, active))
+        regrets, sampling = _walk(walker, self.batch, strategy, sampling)
+        return jnp.where(active, regrets, 0), sampling
 
 
 @jax.tree_util.register_dataclass
@@ -114,7 +122,7 @@ class OutcomeSampling(Traversal):
         return regrets, sampling._replace(visited=sampling.visited.add(visited), memory=memory)
 
 
-def external_sampling(batch: int = 256) -> ExternalSampling:
+def external_sampling(batch: int = 256, *, pruning: ProbabilisticPruning | None = None) -> ExternalSampling:
     """External sampling: draws the others' actions and chance, walks every action of the player being updated.
 
     Lanctot et al. 2009. In each iteration every player updates once, from the mean over `batch` walks with the
@@ -127,11 +135,14 @@ def external_sampling(batch: int = 256) -> ExternalSampling:
 
     Args:
       batch: walks of each player and iteration.
+      pruning: `probabilistic_pruning()`, or None to walk every action.
 
     Raises:
       OptionError: an argument makes no sense.
     """
-    return ExternalSampling(_batch(batch))
+    if pruning is not None and not isinstance(pruning, ProbabilisticPruning):
+        raise OptionError(f"pruning has to be probabilistic_pruning() or None, not {pruning!r}")
+    return ExternalSampling(pruning, _batch(batch))
 
 
 def chance_sampling(chance_samples: int = 1, *, batch: int = 1) -> ChanceSampling:

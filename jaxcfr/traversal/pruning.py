@@ -70,10 +70,11 @@ def probabilistic_pruning(
 
     As in Pluribus (Brown and Sandholm 2019, supplement): with this probability an iteration does not walk the actions
     that its strategy never plays and whose regret is below the threshold. What is not walked keeps its regret, so such
-    an action comes back more slowly, but it comes back. The threshold keeps actions that belong to a mixed strategy, and
-    whose regrets swing about zero, from being caught: with 0, Leduc poker is at NashConv 1.05 instead of 0.087 after 300
-    iterations of linear CFR with 1,024 walks, for half of the histories visited; with 0.05 at 0.094 for 92% of them, with
-    0.5 at 0.082 for 99.5%. Walks, and with them the time, shrink; how much depends on how many actions are plainly bad.
+    an action comes back more slowly, but it comes back. The threshold keeps actions that belong to a mixed strategy,
+    and whose regrets swing about zero, from being caught. Measured on Leduc poker, 300 iterations of linear CFR with
+    1,024 walks: without pruning NashConv is 0.087; with a threshold of 0 it is 1.05, for half of the histories visited,
+    with 0.05 it is 0.094 for 92% of them, with 0.5 it is 0.082 for 99.5%. How much is saved depends on how many actions
+    are plainly bad.
 
     Variants that floor regrets at zero (`cfr_plus`, `dcfr_plus`, `pcfr_plus`, ...) have no negative ones: there nothing
     is pruned, and `solve` warns.

@@ -23,6 +23,7 @@ from jax import Array
 
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import AnalyticsError, NotTwoPlayerConstantSumError, OptionError, SolverError
+from jaxcfr.regret import average as averages
 from jaxcfr.solve import SolverState
 from jaxcfr.traversal.full_tree import best_rule
 from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
@@ -301,10 +302,10 @@ def cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
 @jax.jit
 def _cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
     assert state.joint is not None
-    total = state.joint.total.value - state.joint.total.compensation
+    total = averages.total(state.joint.total)
     best = []
     for values, treeplex in zip(state.joint.values, tree.treeplexes, strict=True):
-        best.append(treeplex.fold((values.value - values.compensation) / total, best_rule, treeplex.uniform)[1])
-    payoffs = (state.joint.payoffs.value - state.joint.payoffs.compensation) / total
+        best.append(treeplex.fold(averages.total(values) / total, best_rule, treeplex.uniform)[1])
+    payoffs = averages.total(state.joint.payoffs) / total
     difference = jnp.stack(best) - payoffs
     return CCEGap(jnp.maximum(difference.max(), 0), difference)

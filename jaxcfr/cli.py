@@ -365,6 +365,8 @@ def info(
     max_nodes: MaxNodesOption = None,
 ) -> None:
     """Show the size of GAME: players, histories, information sets, depth, payoffs, memory."""
+    from jaxcfr.solve import solve_bytes
+
     root = load_game(game)
     device = _device()
     lowered = _lower(root, None, max_nodes)
@@ -385,7 +387,7 @@ def info(
         "nash_value": None if value is None else [float(payoff) for payoff in value],
         "dtype": str(tree.dtype),
         "tree_bytes": tree.nbytes,
-        "solve_bytes": _solve_bytes(tree),
+        "solve_bytes": solve_bytes(tree),
         "device": device,
     }
     if as_json:
@@ -713,18 +715,6 @@ def _payoff_sum(tree: GameTree) -> str:
     if np.abs(total).max() <= tolerance:
         return "zero-sum"
     return "constant-sum" if np.ptp(total) <= tolerance else "general-sum"
-
-
-def _solve_bytes(tree: GameTree) -> int:
-    """About what a solve with the default variant holds: the tree, the state twice, and intermediate vectors."""
-    import jax
-
-    from jaxcfr.regret.variants import dcfr_plus
-    from jaxcfr.solve import initial_state
-
-    state = jax.eval_shape(initial_state, tree, dcfr_plus())
-    # The intermediate vectors measured 1.2 to 1.5 times the state (Leduc, Liar's dice; CPU).
-    return tree.nbytes + 4 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
 
 
 def _evaluate(tree: GameTree, strategy: Strategy) -> dict[str, Any]:

@@ -8,14 +8,14 @@ import math
 import operator
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.concrete import is_concrete
+from jaxcfr.concrete import is_concrete, release_memory
 from jaxcfr.errors import HorizonError, OptionError, SolverError
 from jaxcfr.regret import average as averages
 from jaxcfr.regret.matching import normalise
@@ -29,6 +29,12 @@ from jaxcfr.tree.treeplex import Treeplex
 
 Updates = Literal["alternating", "simultaneous", "best_response"]
 
+COMPILED_BYTES = 110_000_000
+"""What the compiler and its programs keep, measured on CPUs."""
+
+CHUNK = 16
+"""Iterations in a loop of static length on accelerators; what goes past the end is computed and dropped."""
+
 
 class PlayerState(NamedTuple):
     """One player's part of a run.
@@ -41,7 +47,7 @@ class PlayerState(NamedTuple):
     """
 
     regrets: Any
-    average: averages.Total
+    average: averages.Sum
     strategy: Array
     weights: Array
 
@@ -55,9 +61,9 @@ class JointState(NamedTuple):
       total: the sum of the weights.
     """
 
-    values: tuple[averages.Total, ...]
-    payoffs: averages.Total
-    total: averages.Total
+    values: tuple[averages.Sum, ...]
+    payoffs: averages.Sum
+    total: averages.Sum
 
 
 class SolverState(NamedTuple):
@@ -162,27 +168,40 @@ def solve(
             raise OptionError("differentiable=True takes neither callback nor target_exploitability")
         return _run_static(tree, variant, state, iterations, updates)
     if callback is None and target_exploitability is None:
-        return _run(tree, variant, state, iterations, updates, traversal)
+        programs = _num_programs()
+        result = _run(tree, variant, state, iterations, updates, traversal)
+        if _num_programs() > programs:
+            release_memory()
+        return result
     run = functools.partial(_run, updates=updates, traversal=traversal)
     return _run_watched(run, tree, variant, state, iterations, callback, every or 100, target_exploitability)
 
 
+def solve_bytes(tree: GameTree, variant: RegretVariant | None = None) -> int:
+    """About the bytes a solve holds in all: the tree, the state twice, intermediate vectors, compiled programs."""
+    state = jax.eval_shape(initial_state, tree, dcfr_plus() if variant is None else variant)
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    return tree.nbytes + 4 * size + COMPILED_BYTES
+
+
 @functools.partial(jax.jit, static_argnames="track_cce")
 def initial_state(tree: GameTree, variant: RegretVariant, *, track_cce: bool = False) -> SolverState:
-    """The state before the first iteration: no regrets, uniform strategies."""
+    """The state before the first iteration."""
     players = []
     for treeplex in tree.treeplexes:
         zeros = jnp.zeros_like(treeplex.uniform)
         regrets = variant.init(zeros)
-        strategy = _next_strategy(variant, treeplex, regrets, jnp.zeros((), zeros.dtype))
-        weights = treeplex.realization_weights(strategy)
-        players.append(PlayerState(regrets, averages.init_total(zeros), strategy, weights))
+        strategy, weights = treeplex.uniform, treeplex.uniform_weights
+        if not variant.starts_uniform:
+            strategy = _next_strategy(variant, treeplex, regrets, jnp.zeros((), zeros.dtype))
+            weights = treeplex.realization_weights(strategy)
+        players.append(PlayerState(regrets, averages.init_sum(zeros), strategy, weights))
     joint = None
     if track_cce:
         joint = JointState(
-            tuple(averages.init_total(jnp.zeros_like(player.weights)) for player in players),
-            averages.init_total(jnp.zeros(tree.num_players, tree.dtype)),
-            averages.init_total(jnp.zeros((), tree.dtype)),
+            tuple(averages.init_sum(jnp.zeros_like(player.weights)) for player in players),
+            averages.init_sum(jnp.zeros(tree.num_players, tree.dtype)),
+            averages.init_sum(jnp.zeros((), tree.dtype)),
         )
     return SolverState(jnp.zeros((), jnp.int32), averages.init_weight(tree.dtype), tuple(players), joint)
 
@@ -194,7 +213,7 @@ def iterate(
     updates: Updates,
     traversal: Traversal = full_tree(),  # noqa: B008 (a constant)
 ) -> SolverState:
-    """One iteration: every player updates once. The sums have been scaled down by `rescale` if that was due."""
+    """One iteration: every player updates once. `settle` has been called if that was due."""
     step = state.t + 1
     t = step.astype(tree.dtype)
     weight = averages.advance(state.weight, variant.gamma_at(t), t)
@@ -221,27 +240,36 @@ def iterate(
     return SolverState(step, weight, tuple(players), joint, sampling)
 
 
-def rescale(tree: GameTree, variant: RegretVariant, state: SolverState) -> SolverState:
-    """Scales all sums down if that is due before the next iteration (see `jaxcfr.regret.average`)."""
+def settle(tree: GameTree, variant: RegretVariant, state: SolverState, end: Array) -> SolverState:
+    """Brings the sums in order if that is due before the next iteration (see `jaxcfr.regret.average`)."""
+    due = averages.due(state.t + 1) & (state.t < end)
 
-    def scale(state: SolverState) -> SolverState:
+    def settled(state: SolverState) -> SolverState:
         t = (state.t + 1).astype(tree.dtype)
         weight, shift = averages.scale_down(state.weight, variant.gamma_at(t), t)
         factor = averages.power_of_two(shift, tree.dtype)
+
+        def whole(sum_: averages.Sum) -> averages.Sum:
+            return averages.scaled(averages.settle(sum_), factor)
+
         players = []
         for player, treeplex in zip(state.players, tree.treeplexes, strict=True):
-            keep = treeplex.over_tables(lambda value: averages.table_scale(value, factor), player.average.value)
-            players.append(player._replace(average=averages.scaled(player.average, keep)))
+            average = averages.settle(player.average)
+            keep = treeplex.over_tables(lambda value: averages.table_scale(value, factor), average.value)
+            players.append(player._replace(average=averages.scaled(average, keep)))
         joint = state.joint
         if joint is not None:
-            joint = JointState(
-                tuple(averages.scaled(total, factor) for total in joint.values),
-                averages.scaled(joint.payoffs, factor),
-                averages.scaled(joint.total, factor),
-            )
-        return state._replace(weight=weight, players=tuple(players), joint=joint)
+            joint = JointState(tuple(map(whole, joint.values)), whole(joint.payoffs), whole(joint.total))
+        return _choose(due, state._replace(weight=weight, players=tuple(players), joint=joint), state)
 
-    return jax.lax.cond(averages.due(state.t + 1), scale, lambda state: state, state)
+    return jax.lax.cond(jnp.any(due), settled, lambda state: state, state)
+
+
+def _choose(condition: Array, new: SolverState, old: SolverState) -> SolverState:
+    """The new state where the condition holds; `condition` has the shape of the batch."""
+    if not condition.ndim:
+        return new  # the caller's branch has decided
+    return jax.tree.map(functools.partial(jnp.where, condition), new, old)
 
 
 def _with_sampling(tree: GameTree, traversal: Traversal, state: SolverState, seed: Any) -> SolverState:
@@ -266,12 +294,51 @@ def _add_joint(tree: GameTree, state: SolverState, factor: Array) -> JointState:
     assert state.joint is not None
     weights = tuple(player.weights for player in state.players)
     direct = [tree.payoffs.product(p, weights) for p in range(tree.num_players)]
-    payoffs = jnp.stack([(values * weight).sum() for values, weight in zip(direct, weights, strict=True)])
+    payoffs = jnp.stack([(values * weight).sum(0) for values, weight in zip(direct, weights, strict=True)])
     return JointState(
         tuple(averages.add(total, factor * values) for total, values in zip(state.joint.values, direct, strict=True)),
         averages.add(state.joint.payoffs, factor * payoffs),
         averages.add(state.joint.total, factor),
     )
+
+
+def _loop(
+    tree: GameTree,
+    variant: RegretVariant,
+    state: SolverState,
+    iterations: Array,
+    updates: Updates,
+    traversal: Traversal = full_tree(),  # noqa: B008 (a constant)
+) -> SolverState:
+    """Sums are settled between two loops, so that the inner one, where the time goes, knows nothing of it.
+
+    On an accelerator the trip count of the inner loop is static: a loop whose condition is computed on the device
+    may wait for the host in every iteration.
+
+    All arrays may have the axes of a batch behind their own. Where t or `iterations` differ within the batch, a
+    stretch is as long as the shortest, and what has reached its end stays as it is.
+    """
+    end = state.t + iterations
+    step = jax.jit(lambda state: iterate(tree, variant, state, updates, traversal))  # traced once for both platforms
+
+    def dynamic(state: SolverState, steps: Array) -> SolverState:
+        return jax.lax.fori_loop(0, steps, lambda _, s: step(s), state)
+
+    def chunk(state: SolverState, steps: Array) -> SolverState:
+        def masked(number: Array, state: SolverState) -> SolverState:
+            return jax.tree.map(functools.partial(jnp.where, number < steps), step(state), state)
+
+        return jax.lax.fori_loop(0, CHUNK, masked, state)
+
+    def stretch(state: SolverState) -> SolverState:
+        state = settle(tree, variant, state, end)
+        going = state.t < end
+        steps = jnp.minimum(end - state.t, averages.until_due(state.t + 1))
+        steps = jnp.min(jnp.where(going, steps, averages.BLOCK))
+        new = jax.lax.platform_dependent(state, steps, cpu=dynamic, default=chunk)
+        return _choose(going, new, state)
+
+    return jax.lax.while_loop(lambda state: jnp.any(state.t < end), stretch, state)
 
 
 @functools.partial(jax.jit, static_argnames="updates")
@@ -283,15 +350,67 @@ def _run(
     updates: Updates,
     traversal: Traversal,
 ) -> SolverState:
-    """Scaling down happens between two loops, so that the inner one, where the time goes, knows nothing of it."""
-    end = state.t + iterations
+    iterations = jnp.asarray(iterations, jnp.int32)
+    if traversal.samples:
+        return _loop(tree, variant, state, iterations, updates, traversal)
+    return _BATCHED[updates](tree, variant, state, iterations)
 
-    def stretch(state: SolverState) -> SolverState:
-        state = rescale(tree, variant, state)
-        steps = jnp.minimum(end - state.t, averages.until_due(state.t + 1))
-        return jax.lax.fori_loop(0, steps, lambda _, s: iterate(tree, variant, s, updates, traversal), state)
 
-    return jax.lax.while_loop(lambda state: state.t < end, stretch, state)
+def _batched_loop(updates: Updates) -> Callable[..., SolverState]:
+    """`_loop` with a rule of its own for `vmap`: the axis of the batch comes last instead of first.
+
+    Then gathers move whole rows, and everything vectorises over the batch (measured: `benchmarks/sweeps.py`). What
+    cannot take trailing axes (a variant of one's own, trees of different layout) takes the batch first, as usual.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def loop(tree: GameTree, variant: RegretVariant, state: SolverState, iterations: Array) -> SolverState:
+        return _loop(tree, variant, state, iterations, updates)
+
+    @loop.def_vmap
+    def rule(
+        size: int, batched: Any, tree: GameTree, variant: RegretVariant, state: SolverState, iterations: Array
+    ) -> Any:
+        arguments = (tree, variant, state, iterations)
+        indices = [
+            flag and not jnp.issubdtype(leaf.dtype, jnp.floating)
+            for leaf, flag in zip(jax.tree.leaves(tree), jax.tree.leaves(batched[0]), strict=True)
+        ]
+        if any(indices) or not variant.elementwise or not isinstance(tree.payoffs, PayoffTable):
+            axes = jax.tree.map(lambda flag: 0 if flag else None, tuple(batched))
+            plain = functools.partial(_loop, updates=updates)
+            result = jax.vmap(plain, in_axes=axes, axis_size=size)(*arguments)
+            return result, jax.tree.map(lambda _: True, result)
+
+        def last(leaf: Array, flag: bool) -> Array:
+            return jnp.moveaxis(leaf, 0, -1) if flag else leaf
+
+        tree, variant, state, iterations = jax.tree.map(last, arguments, tuple(batched))
+        same_t = not batched[2].t and not batched[3]
+        whole = jax.tree.map(
+            lambda leaf, flag: leaf if flag else jnp.broadcast_to(leaf[..., None], (*leaf.shape, size)),
+            state,
+            batched[2],
+        )
+        result = _loop(tree, variant, whole._replace(t=state.t) if same_t else whole, iterations, updates)
+        flags = jax.tree.map(lambda _: True, result)._replace(t=not same_t)
+        return jax.tree.map(lambda leaf, flag: jnp.moveaxis(leaf, -1, 0) if flag else leaf, result, flags), flags
+
+    # Derivatives are those of the plain loop: custom_vmap has none where integers are among the arguments.
+    differentiable = jax.custom_jvp(loop)
+
+    @differentiable.defjvp
+    def derivative(primals: Any, tangents: Any) -> Any:
+        return jax.jvp(functools.partial(_loop, updates=updates), primals, tangents)
+
+    return differentiable
+
+
+def _num_programs() -> int:
+    return int(_run._cache_size())  # type: ignore[attr-defined]
+
+
+_BATCHED = {updates: _batched_loop(updates) for updates in get_args(Updates)}
 
 
 @functools.partial(jax.jit, static_argnames=("iterations", "updates"))
@@ -301,7 +420,7 @@ def _run_static(
     """Two nested scans of about sqrt(iterations) steps; only the states between the outer steps are stored."""
 
     def body(state: SolverState, _: None) -> tuple[SolverState, None]:
-        return iterate(tree, variant, rescale(tree, variant, state), updates), None
+        return iterate(tree, variant, settle(tree, variant, state, state.t + 1), updates), None
 
     inner = max(1, math.isqrt(iterations))
 
@@ -368,7 +487,7 @@ def average_strategy(tree: GameTree, state: SolverState) -> Strategy:
 @jax.jit
 def _average_strategy(tree: GameTree, state: SolverState) -> Strategy:
     return tuple(
-        treeplex.over_tables(normalise, player.average.value - player.average.compensation, treeplex.uniform)
+        treeplex.over_tables(normalise, averages.total(player.average), treeplex.uniform)
         for treeplex, player in zip(tree.treeplexes, state.players, strict=True)
     )
 
@@ -421,36 +540,37 @@ def state_from_profile(
     reach = counterfactual_reach(tree, strategy)
     scale = tree.payoffs.spread() * math.sqrt(iterations)
     # The weights of iterates 1 to t, relative to the last: the sum of a geometric-like series, exactly.
-    weight, total = averages.init_weight(tree.dtype), averages.init_total(jnp.zeros((), tree.dtype))
-    weight, total = _sum_weights(variant, weight, total, iterations)
+    weight, total = _sum_weights(variant, jnp.zeros((), tree.dtype), iterations)
     players = []
     for p, (player, treeplex) in enumerate(zip(state.players, tree.treeplexes, strict=True)):
         values = jnp.asarray(strategy[p], tree.dtype)
         regret = values * jnp.maximum(reach[p], np.finfo(tree.dtype).eps) * jnp.where(scale[p] > 0, scale[p], 1)
         realization = treeplex.realization_weights(values)
-        average = averages.Total(realization[:-1] * total.value, jnp.zeros_like(values))
+        average = averages.init_sum(realization[:-1] * total)
         players.append(PlayerState(player.regrets._replace(regret=regret), average, values, realization))
     warm = SolverState(jnp.asarray(iterations, jnp.int32), weight, tuple(players), None)
     if track_cce:
         joint = initial_state(tree, variant, track_cce=True).joint
-        warm = warm._replace(joint=_add_joint(tree, warm._replace(joint=joint), total.value))
+        warm = warm._replace(joint=_add_joint(tree, warm._replace(joint=joint), total))
     return warm
 
 
 @jax.jit
-def _sum_weights(
-    variant: RegretVariant, weight: averages.Weight, total: averages.Total, iterations: int
-) -> tuple[averages.Weight, averages.Total]:
-    def body(step: Array, carry: tuple[averages.Weight, averages.Total]) -> tuple[averages.Weight, averages.Total]:
-        weight, total = carry
-        t = step.astype(total.value.dtype)
-        gamma = variant.gamma_at(t)
-        scaled, shift = averages.scale_down(weight, gamma, t)
-        weight = averages.advance(scaled, gamma, t)
-        total = averages.scaled(total, averages.power_of_two(shift, total.value.dtype))
-        return weight, averages.add(total, jnp.exp2(weight.log2))
+def _sum_weights(variant: RegretVariant, zero: Array, iterations: int) -> tuple[averages.Weight, Array]:
+    """The weight of the last of so many iterates, and the sum of all their weights."""
 
-    return jax.lax.fori_loop(1, iterations + 1, body, (weight, total))
+    def body(step: Array, carry: tuple[averages.Weight, averages.Sum]) -> tuple[averages.Weight, averages.Sum]:
+        weight, sum_ = carry
+        t = step.astype(zero.dtype)
+        weight, shift = averages.scale_down(weight, variant.gamma_at(t), t)
+        weight = averages.advance(weight, variant.gamma_at(t), t)
+        sum_ = averages.scaled(averages.settle(sum_), averages.power_of_two(shift, zero.dtype))
+        return weight, averages.add(sum_, jnp.exp2(weight.log2))
+
+    weight, sum_ = jax.lax.fori_loop(
+        1, iterations + 1, body, (averages.init_weight(zero.dtype), averages.init_sum(zero))
+    )
+    return weight, averages.total(sum_)
 
 
 def _check_arguments(tree: Any, variant: Any, iterations: Any, traversal: Any, updates: Any, every: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import jaxcfr
 from jaxcfr import errors
+from jaxcfr.regret import average as averages
 from jaxcfr.solve import _run
 
 VARIANTS = [
@@ -222,7 +223,8 @@ def test_sweeps_over_hyperparameters_equal_single_runs(kuhn):
         return jaxcfr.nash_conv(kuhn, jaxcfr.average_strategy(kuhn, state))
 
     together = jax.vmap(run)(alphas)
-    np.testing.assert_allclose(together, [run(float(a)) for a in alphas], rtol=1e-7)
+    # Another program rounds otherwise, and a hundred iterations magnify that.
+    np.testing.assert_allclose(together, [run(float(a)) for a in alphas], rtol=1e-5)
     assert len(set(np.asarray(together).tolist())) == 3
 
 
@@ -373,7 +375,7 @@ def test_a_warm_start_weights_its_past_as_iterations(kuhn):
     state = jaxcfr.solve(kuhn, jaxcfr.cfr_plus(), 1, state)  # plays uniform once more
     for player, treeplex in zip(state.players, kuhn.treeplexes, strict=True):
         weights = treeplex.realization_weights(treeplex.uniform)[:-1]
-        total = (player.average.value - player.average.compensation) / jnp.exp2(state.weight.log2)
+        total = averages.total(player.average) / jnp.exp2(state.weight.log2)
         np.testing.assert_allclose(total, weights * (55 / 10), rtol=1e-12)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,13 +12,27 @@ from jax import Array
 
 from jaxcfr.errors import OptionError
 
+WRITTEN_OUT = 8
+"""Sums over so many actions at most are written out for batches."""
+
+
+def over_actions(operation: Callable[[Array, Array], Array], table: Array) -> Array:
+    """Reduces a table `[A, n, ...]` over its actions, to `[n, ...]`.
+
+    For a batch the few operations are written out: XLA for CPUs is slow at reductions over a short leading axis where
+    others trail (measured on Leduc, 64 runs at once: 300 us instead of 10 us for a table).
+    """
+    if 0 < table.shape[0] <= WRITTEN_OUT:
+        return functools.reduce(operation, list(table))
+    return jnp.sum(table, 0) if operation is jnp.add else jnp.max(table, 0)
+
 
 def normalise(weights: Array, fallback: Array, axis: int = 0) -> Array:
     """Non-negative weights to probabilities along `axis`; `fallback` where they are all zero.
 
     The division is guarded inside, so that gradients stay finite too.
     """
-    total = weights.sum(axis, keepdims=True)
+    total = over_actions(jnp.add, weights)[None] if axis == 0 else weights.sum(axis, keepdims=True)
     positive = ~(total <= 0)  # so that NaN comes out as NaN, not as the fallback
     return jnp.where(positive, weights / jnp.where(positive, total, 1), fallback)
 

@@ -18,7 +18,7 @@ with `jax.tree_util.register_dataclass`).
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -71,6 +71,23 @@ class RegretVariant:
     first axis; entries that are no legal action hold zeros.
     """
 
+    elementwise: ClassVar[bool] = False
+    """Whether the rules treat trailing axes, and hyperparameters with these axes, entry by entry.
+
+    If so, `vmap` over runs puts the axis of the batch last, where it vectorises; else first, which is always right.
+    Reductions over the actions (`axis=0`) are fine.
+    """
+
+    starts_uniform: ClassVar[bool] = False
+    """Whether what `init` makes is played as the uniform strategy; if so, nothing has to be computed before a run."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """The two promises are a class's own: what inherits rules and changes some has to make them anew."""
+        super().__init_subclass__(**options)
+        for promise in ("elementwise", "starts_uniform"):
+            if promise not in cls.__dict__:
+                setattr(cls, promise, False)
+
     def init(self, zeros: Array) -> Any:
         """What is stored before the first iteration: by default `Regrets(regret=zeros)`, a named tuple."""
         return Regrets(zeros)
@@ -107,6 +124,9 @@ class RegretVariant:
 class Vanilla(RegretVariant):
     """Counterfactual regret minimization (Zinkevich et al. 2007)."""
 
+    elementwise: ClassVar[bool] = True
+    starts_uniform: ClassVar[bool] = True
+
     def update(self, state: Regrets, r: Array, t: Array) -> Regrets:
         return Regrets(state.regret + r)
 
@@ -115,6 +135,9 @@ class Vanilla(RegretVariant):
 @dataclasses.dataclass(frozen=True)
 class CFRPlus(RegretVariant):
     """CFR+ (Tammelin 2014): regrets are floored at zero."""
+
+    elementwise: ClassVar[bool] = True
+    starts_uniform: ClassVar[bool] = True
 
     gamma: Hyperparameter = 1.0
 
@@ -135,6 +158,9 @@ class CFRPlus(RegretVariant):
 class DCFR(RegretVariant):
     """Discounted CFR (Brown and Sandholm 2019): positive and negative regrets are discounted apart."""
 
+    elementwise: ClassVar[bool] = True
+    starts_uniform: ClassVar[bool] = True
+
     alpha: Hyperparameter = 1.5
     beta: Hyperparameter = 0.0
     gamma: Hyperparameter = 2.0
@@ -152,6 +178,9 @@ class DCFR(RegretVariant):
 @dataclasses.dataclass(frozen=True)
 class DCFRPlus(RegretVariant):
     """DCFR+ (Xu et al. 2022, Eq. 5): discounted, then floored at zero."""
+
+    elementwise: ClassVar[bool] = True
+    starts_uniform: ClassVar[bool] = True
 
     alpha: Hyperparameter = 1.5
     gamma: Hyperparameter = 4.0
@@ -173,6 +202,9 @@ class DCFRPlus(RegretVariant):
 @dataclasses.dataclass(frozen=True)
 class PCFRPlus(RegretVariant):
     """Predictive CFR+ (Farina et al. 2021); with `trust` below 1 its asymmetric form (Meng et al. 2026)."""
+
+    elementwise: ClassVar[bool] = True
+    starts_uniform: ClassVar[bool] = True
 
     gamma: Hyperparameter = 2.0
     trust: Hyperparameter = 1.0
@@ -199,6 +231,9 @@ class PCFRPlus(RegretVariant):
 @dataclasses.dataclass(frozen=True)
 class PDCFRPlus(RegretVariant):
     """Predictive discounted CFR+ (Xu et al. 2024)."""
+
+    elementwise: ClassVar[bool] = True
+    starts_uniform: ClassVar[bool] = True
 
     alpha: Hyperparameter = 2.3
     gamma: Hyperparameter = 5.0

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcfr.regret.matching import over_actions
 from jaxcfr.tree.game_tree import GameTree
 from jaxcfr.tree.treeplex import Treeplex
 
@@ -29,19 +30,18 @@ def counterfactual_regrets(tree: GameTree, player: int, weights: tuple[Array, ..
     return regrets_of_values(tree.treeplexes[player], tree.payoffs.product(player, weights), strategy)
 
 
-def regrets_of_values(treeplex: Treeplex, values: Array, strategy: Array) -> Array:
+def regrets_of_values(treeplex: Treeplex, direct: Array, strategy: Array) -> Array:
     """The counterfactual regrets, `[L]`, that follow from direct counterfactual values `[L + 1]`, exact or sampled."""
-    regrets, _ = treeplex.fold(values, _regret_rule, treeplex.uniform, strategy)
-    return regrets
+    values, _ = treeplex.fold(direct, lambda values, own: (over_actions(jnp.add, own * values), values), strategy)
+    return treeplex.over_tables(_regrets, values, treeplex.uniform, strategy)
 
 
-def _regret_rule(values: Array, uniform: Array, strategy: Array) -> tuple[Array, Array]:
-    value = (strategy * values).sum(0)
-    regret = jnp.where(uniform > 0, values - value, 0)
+def _regrets(values: Array, uniform: Array, strategy: Array) -> Array:
+    regret = jnp.where(uniform > 0, values - over_actions(jnp.add, strategy * values), 0)
     # A regret that is zero but for rounding would pick a side by chance, and two correct programs would part ways
     # there. Gradients pass as if nothing had been rounded.
-    noise = jnp.abs(regret) <= ROUNDING * np.finfo(values.dtype).eps * jnp.abs(values).max(0)
-    return value, regret - jax.lax.stop_gradient(jnp.where(noise, regret, 0))
+    noise = jnp.abs(regret) <= ROUNDING * np.finfo(values.dtype).eps * over_actions(jnp.maximum, jnp.abs(values))
+    return regret - jax.lax.stop_gradient(jnp.where(noise, regret, 0))
 
 
 def best_response_weights(tree: GameTree, player: int, weights: tuple[Array, ...]) -> Array:
@@ -55,6 +55,6 @@ def best_rule(values: Array, uniform: Array) -> tuple[Array, Array]:
     """For `Treeplex.fold`: the best legal action; the first of several."""
     legal = uniform > 0
     best = jnp.where(legal, values, -jnp.inf).argmax(0)
-    chosen = (jnp.arange(values.shape[0])[:, None] == best) & legal
+    chosen = (jax.lax.broadcasted_iota(best.dtype, values.shape, 0) == best) & legal
     # A column of padding has no legal action, and the value 0.
     return jnp.where(chosen, values, 0).sum(0), chosen.astype(values.dtype)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxcfr.concrete import release_memory
 from jaxcfr.errors import GameError, OptionError, RecallError
 from jaxcfr.games import checks
 from jaxcfr.games.array_game import is_array_game
@@ -124,7 +125,9 @@ def lower(
         raise GameError(f"lower needs a game with the methods of jaxcfr.Game, not {type(game).__name__!r}{hint}")
     if arrays is None:
         return _lower_plain(game, dtype, max_nodes, histories, general_sum)
-    return _lower_arrays(arrays, dtype, max_nodes, histories, general_sum)
+    lowered = _lower_arrays(arrays, dtype, max_nodes, histories, general_sum)
+    release_memory()
+    return lowered
 
 
 def _positive(name: str, value: Any) -> int:

@@ -42,18 +42,18 @@ class SegmentSum:
     in_order: bool = dataclasses.field(metadata={"static": True})
 
     def __call__(self, values: Array) -> Array:
-        """Sums `values`, `[E]`, to `[F]`."""
+        """Sums `values`, `[E, ...]`, to `[F, ...]`."""
         return jax.lax.platform_dependent(values, cpu=self._scatter, default=self._gather)
 
     def _scatter(self, values: Array) -> Array:
         return (
-            jnp.zeros(self.num_rows, values.dtype)
+            jnp.zeros((self.num_rows, *values.shape[1:]), values.dtype)
             .at[self.row]
             .add(values, indices_are_sorted=self.in_order, mode="promise_in_bounds")
         )
 
     def _gather(self, values: Array) -> Array:
-        zero = jnp.zeros(1, values.dtype)
+        zero = jnp.zeros((1, *values.shape[1:]), values.dtype)
         extended = jnp.concatenate([values, zero])
         sums = [extended[rows].sum(0) for rows in self.padded]
         return jnp.concatenate([*sums, zero])[self.place]

@@ -3,7 +3,8 @@
 Vectors over sequences are *flat*: `[L]`, the concatenation of a few tables,
 one for each width, padding included (see `jaxcfr.tree.layout`); realization
 weights and direct counterfactual values have one more entry at the end,
-`[L + 1]`, for the empty sequence.
+`[L + 1]`, for the empty sequence. Both passes also take batches, `[L, ...]`:
+the axes of the batch come last, where they vectorise.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.tree.integers import distinct, order_by
+from jaxcfr.tree.fusion import apart, with_trailing
+from jaxcfr.tree.integers import distinct, order_by, rank_within
 from jaxcfr.tree.layout import BUCKET_OVERHEAD, Bucket, Stage, Table, level_runs, quantise
 from jaxcfr.tree.segments import SegmentSum, as_numpy, build_segment_sum
 
 SCAN_GATHER_LIMIT = 8
 """Inside scans, child sums by gathers may read at most this many times more entries than there are."""
+
+STORED_LEVEL = 2000
+"""The weights of levels with so many entries are stored before the next level gathers them (see `apart`)."""
 
 
 @jax.tree_util.register_dataclass
@@ -32,6 +37,7 @@ class Treeplex:
 
     Attributes:
       uniform: `[L]` float, the uniform strategy; 0 exactly at the padding, which makes it the mask of legal entries.
+      uniform_weights: `[L + 1]` float, the realization weights of the uniform strategy.
       first: `[n]` int32, flat index of each information set's first action.
       stride: `[n]` int32, distance between the flat indices of its consecutive actions.
       num_actions: `[n]` int32.
@@ -49,6 +55,7 @@ class Treeplex:
     """
 
     uniform: Array
+    uniform_weights: Array
     first: Array
     stride: Array
     num_actions: Array
@@ -72,47 +79,57 @@ class Treeplex:
         return self.uniform.dtype
 
     def over_tables(self, rule: Callable[..., Array], *flats: Any) -> Array:
-        """Applies `rule` to every table `[width, columns]` of flat vectors (or pytrees of them).
+        """Applies `rule` to every table `[width, columns, ...]` of flat vectors (or pytrees of them).
 
         Args:
           rule: from one table for each of `flats` to a table.
-          *flats: pytrees whose leaves are `[L]`.
+          *flats: pytrees whose leaves are `[L]`, or `[L, ...]` with the axes of a batch.
 
         Returns:
-          `[L]`.
+          `[L, ...]`.
         """
-        results = [
-            rule(*(jax.tree.map(lambda leaf, t=table: _view(leaf, t), flat) for flat in flats)).reshape(-1)
-            for table in self.tables
-        ]
-        return jnp.concatenate(results) if results else jnp.zeros(0, self.dtype)
+        axes = _batch_axes(flats)
 
-    def _views(self, flat: Array) -> list[Array]:
-        return [_view(flat, table) for table in self.tables]
+        def tables(*flats: Any) -> list[Array]:
+            return [
+                rule(*(jax.tree.map(lambda leaf, t=table: _view(leaf, t, axes), flat) for flat in flats))
+                for table in self.tables
+            ]
+
+        results = apart(self.parent, tables, *flats)
+        return jnp.concatenate(list(map(_entries, results))) if results else jnp.zeros(0, self.dtype)
+
+    def _views(self, flat: Array, axes: int) -> list[Array]:
+        return [_view(flat, table, axes) for table in self.tables]
 
     def _flat(self, parts: list[list[Array]]) -> Array:
         """From the pieces of every table, in the order of their columns, to a flat vector."""
-        return jnp.concatenate([jnp.concatenate(pieces, axis=1).reshape(-1) for pieces in parts])
+        return jnp.concatenate([_entries(jnp.concatenate(pieces, axis=1)) for pieces in parts])
 
     def realization_weights(self, strategy: Array) -> Array:
-        """The player's own reach of every sequence: from a strategy `[L]` to `[L + 1]`, the last entry 1.
+        """The player's own reach of every sequence: from a strategy `[L, ...]` to `[L + 1, ...]`, the last entry 1.
 
         `x[s] = product of the strategy's probabilities of the player's own actions on s` (von Stengel 1996).
         """
-        one = jnp.ones(1, strategy.dtype)
+        batch = strategy.shape[1:]
+        one = jnp.ones((1, *batch), strategy.dtype)
         if not self.stages:
             return one
-        tables = self._views(strategy)
+        tables = self._views(strategy, len(batch))
         parts: list[list[Array]] = [[] for _ in tables]
         level = one
         for index, stage in enumerate(self.stages):
-            reach = level[self.entry_parent[index]] if index else jnp.ones(stage.columns, strategy.dtype)
+            reach = level[self.entry_parent[index]] if index else jnp.ones((stage.columns, *batch), strategy.dtype)
             if stage.num_levels == 1:
-                weights = [
-                    _piece(tables, bucket) * part
-                    for bucket, part in zip(stage.buckets, _columns(reach, stage), strict=True)
-                ]
-                level = _entries(weights)
+
+                def below(reach: Array, stage: Stage = stage) -> list[Array]:
+                    return [
+                        _piece(tables, bucket) * part
+                        for bucket, part in zip(stage.buckets, _columns(reach, stage), strict=True)
+                    ]
+
+                weights = apart(self.parent, below, reach) if stage.entries >= STORED_LEVEL else below(reach)
+                level = jnp.concatenate(list(map(_entries, weights)))
                 for bucket, weight in zip(stage.buckets, weights, strict=True):
                     parts[bucket.table].append(weight)
             else:
@@ -122,10 +139,10 @@ class Treeplex:
                 def step(reach: Array, inputs: tuple[Array, Array]) -> tuple[Array, Array]:
                     probability, parent = inputs
                     weight = probability * reach
-                    return weight.reshape(-1)[parent], weight
+                    return _entries(weight)[parent], weight
 
                 _, stacked = jax.lax.scan(step, reach, (_levels(tables, stage), after))
-                level = stacked[-1].reshape(-1)
+                level = _entries(stacked[-1])
                 parts[stage.buckets[0].table].append(_unlevels(stacked))
         return jnp.concatenate([self._flat(parts), one])
 
@@ -136,34 +153,42 @@ class Treeplex:
         `rule` turns the values of an information set's actions into the value of the set.
 
         Args:
-          direct: `[L + 1]`, direct counterfactual values (leaves), the empty sequence last.
-          rule: called as `rule(values, *tables)` with the values `[width, columns]` of some information sets'
-            actions and the same entries of `flats`; returns the values of the information sets, `[columns]`, and a
-            table `[width, columns]` to collect.
-          *flats: `[L]` each.
+          direct: `[L + 1, ...]`, direct counterfactual values (leaves), the empty sequence last.
+          rule: called as `rule(values, *tables)` with the values `[width, columns, ...]` of some information sets'
+            actions and the same entries of `flats`; returns the values of the information sets, `[columns, ...]`,
+            and a table `[width, columns, ...]` to collect.
+          *flats: `[L]` or `[L, ...]` each.
 
         Returns:
-          The collected tables, `[L]`, and the value of the whole tree, a scalar.
+          The collected tables, `[L, ...]`, and the value of the whole tree, `[...]`.
         """
+        batch = direct.shape[1:]
         if not self.stages:
-            return jnp.zeros(0, direct.dtype), direct[-1]
-        values = self._views(direct)
-        tables = [self._views(flat) for flat in flats]
+            return jnp.zeros((0, *batch), direct.dtype), direct[-1]
+        values = self._views(direct, len(batch))
+        tables = [self._views(flat, len(batch)) for flat in flats]
         parts: list[list[Array]] = [[] for _ in self.tables]
         below: Array | None = None
         for index in reversed(range(len(self.stages))):
             stage = self.stages[index]
             handed_up = None if below is None else self.entry_sum[index + 1](below)
             if stage.num_levels == 1:
-                worth, start = [], 0
-                for bucket in stage.buckets:
-                    entries = _piece(values, bucket)
-                    if handed_up is not None:
-                        entries = entries + handed_up[start : start + bucket.size].reshape(entries.shape)
-                    value, table = rule(entries, *(_piece(views, bucket) for views in tables))
+
+                def level(handed_up: Array | None, stage: Stage = stage) -> list[tuple[Array, Array]]:
+                    results, start = [], 0
+                    for bucket in stage.buckets:
+                        entries = _piece(values, bucket)
+                        if handed_up is not None:
+                            entries = entries + handed_up[start : start + bucket.size].reshape(entries.shape)
+                        results.append(rule(entries, *(_piece(views, bucket) for views in tables)))
+                        start += bucket.size
+                    return results
+
+                results = apart(self.parent, level, handed_up) if stage.entries >= STORED_LEVEL else level(handed_up)
+                worth = []
+                for bucket, (value, table) in zip(stage.buckets, results, strict=True):
                     worth.append(value)
                     parts[bucket.table].insert(0, table)
-                    start += bucket.size
                 below = jnp.concatenate(worth)
             else:
                 below, stacked = self._fold_scan(
@@ -171,7 +196,7 @@ class Treeplex:
                 )
                 parts[stage.buckets[0].table].insert(0, _unlevels(stacked))
         assert below is not None
-        return self._flat(parts), direct[-1] + below.sum()
+        return self._flat(parts), direct[-1] + below.sum(0)
 
     def _fold_scan(
         self,
@@ -182,16 +207,16 @@ class Treeplex:
         tables: list[Array],
     ) -> tuple[Array, Array]:
         """`fold` over the levels of one stage, bottom-up, with the values of a level's information sets as carry."""
-        _, width, columns = values.shape
+        shape = values.shape[1:]
         if handed_up is not None:
-            values = values.at[-1].add(handed_up.reshape(width, columns))
+            values = values.at[-1].add(handed_up.reshape(shape))
         below, last = rule(values[-1], *(table[-1] for table in tables))
 
         def add_below(level: Array, below: Array, parent: Array, children: Array) -> Array:
             if children.shape[0]:
-                extended = jnp.concatenate([below, jnp.zeros(1, below.dtype)])
-                return level + extended[children].sum(0).reshape(width, columns)
-            return level.reshape(-1).at[parent].add(below, mode="promise_in_bounds").reshape(width, columns)
+                extended = jnp.concatenate([below, jnp.zeros((1, *below.shape[1:]), below.dtype)])
+                return level + extended[children].sum(0).reshape(shape)
+            return _entries(level).at[parent].add(below, mode="promise_in_bounds").reshape(shape)
 
         def step(below: Array, inputs: tuple[Any, ...]) -> tuple[Array, Array]:
             level, parent, children, *level_tables = inputs
@@ -218,28 +243,36 @@ class Treeplex:
         return np.repeat(np.asarray(self.first), counts) + within * np.repeat(np.asarray(self.stride), counts), offsets
 
 
-def _view(flat: Array, table: Table) -> Array:
-    return flat[table.offset : table.stop].reshape(table.width, table.columns)
+def _batch_axes(flats: Any) -> int:
+    return max((leaf.ndim - 1 for leaf in jax.tree.leaves(flats)), default=0)
+
+
+def _view(flat: Array, table: Table, axes: int) -> Array:
+    """A table of a flat vector `[L, ...]`, with `axes` trailing axes."""
+    entries = flat[table.offset : table.stop]
+    return with_trailing(entries.reshape(table.width, table.columns, *flat.shape[1:]), 2, axes)
 
 
 def _piece(tables: list[Array], bucket: Bucket) -> Array:
     return tables[bucket.table][:, bucket.first : bucket.stop]
 
 
-def _entries(pieces: list[Array]) -> Array:
-    """A level's entries as one vector."""
-    return jnp.concatenate([piece.reshape(-1) for piece in pieces])
+def _entries(piece: Array) -> Array:
+    """The entries of a table `[width, columns, ...]` as one vector."""
+    return piece.reshape(piece.shape[0] * piece.shape[1], *piece.shape[2:])
 
 
 def _levels(tables: list[Array], stage: Stage) -> Array:
-    """The entries of a scanned stage as `[num_levels, width, columns per level]`."""
+    """The entries of a scanned stage as `[num_levels, width, columns per level, ...]`."""
     bucket = stage.buckets[0]
-    return jnp.moveaxis(_piece(tables, bucket).reshape(bucket.width, stage.num_levels, stage.columns), 1, 0)
+    piece = _piece(tables, bucket)
+    return jnp.moveaxis(piece.reshape(bucket.width, stage.num_levels, stage.columns, *piece.shape[2:]), 1, 0)
 
 
 def _unlevels(stacked: Array) -> Array:
-    """The inverse of `_levels`, a piece `[width, num_levels * columns per level]`."""
-    return jnp.moveaxis(stacked, 0, 1).reshape(stacked.shape[1], -1)
+    """The inverse of `_levels`, a piece `[width, num_levels * columns per level, ...]`."""
+    levels, width, columns, *batch = stacked.shape
+    return jnp.moveaxis(stacked, 0, 1).reshape(width, levels * columns, *batch)
 
 
 def _columns(values: Array, stage: Stage) -> list[Array]:
@@ -353,8 +386,19 @@ def build_treeplex(
     within = np.arange(num_plain) - first_sequence[:-1][owner]
     flat[:-1] = first[owner] + within * stride[owner]
     uniform[flat[:-1]] = 1.0 / num_actions[owner]
+    weights = np.zeros(offset + 1)
+    weights[offset] = 1.0
+    for level in range(levels):
+        inside = by_level[level_start[level] : level_start[level + 1]]
+        counts = num_actions[inside]
+        reach = weights[flat[infoset_parent[inside]]] / counts
+        sequence = np.repeat(first_sequence[inside], counts) + rank_within(
+            np.repeat(np.arange(len(inside)), counts), len(inside)
+        )
+        weights[flat[sequence]] = np.repeat(reach, counts)
     treeplex = Treeplex(
         uniform=as_numpy(uniform, dtype),
+        uniform_weights=as_numpy(weights, dtype),
         first=_int32(first),
         stride=_int32(stride),
         num_actions=_int32(num_actions),

@@ -1,0 +1,101 @@
+"""Time to an exploitability, for every variant, in float64 and without compilation; and for the linear program."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+from rich.console import Console
+from rich.table import Table
+
+import jaxcfr
+from benchmarks.common import GAMES, lower
+from jaxcfr.regret.variants import VARIANTS
+from jaxcfr.tree.game_tree import GameTree
+
+TARGETS = (1e-2, 1e-4, 1e-6, 1e-8)
+
+
+def curve(tree: GameTree, variant: Any, seconds: float) -> list[tuple[int, float, float]]:
+    """(iterations, seconds, exploitability) while a run goes on: checked at growing intervals, the checks not timed."""
+    state = jaxcfr.solve(tree, variant, 0)
+    jax.block_until_ready(jaxcfr.solve(tree, variant, 1))
+    jaxcfr.exploitability(tree, jaxcfr.average_strategy(tree, state))
+    points, done, spent = [], 0, 0.0
+    while spent < seconds:
+        step = max(10, done // 4)
+        if variant.total is not None:
+            step = min(step, int(variant.total) - done)
+            if step == 0:
+                break
+        start = time.perf_counter()
+        state = jax.block_until_ready(jaxcfr.solve(tree, variant, step, state))
+        spent += time.perf_counter() - start
+        done += step
+        value = float(jaxcfr.exploitability(tree, jaxcfr.average_strategy(tree, state)))
+        points.append((done, spent, value))
+        if value <= TARGETS[-1]:
+            break
+    return points
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    jax.config.update("jax_enable_x64", True)
+    rows = []
+    for name in arguments.games:
+        tree = lower(name, "float64")
+        for variant in arguments.variants:
+            if variant.startswith("hs_"):
+                made = VARIANTS[variant](15 if "pcfr" in variant else 30, arguments.horizon)
+            else:
+                made = VARIANTS[variant]()
+            rows.append({"game": name, "method": variant, "curve": curve(tree, made, arguments.cap)})
+        start = time.perf_counter()
+        strategy = jaxcfr.solve_lp(tree).strategy
+        spent = time.perf_counter() - start
+        reached = float(jaxcfr.exploitability(tree, strategy))
+        rows.append({"game": name, "method": "linear program", "curve": [(0, spent, reached)]})
+        jax.clear_caches()
+    table = Table(title=f"seconds to an exploitability (float64, at most {arguments.cap:g} s), else a dash")
+    for heading in ("game", "method", *(f"{target:g}" for target in TARGETS), "reached", "in s", "iterations"):
+        table.add_column(heading, justify="left" if heading in ("game", "method") else "right")
+    for row in rows:
+        best = min(row["curve"], key=lambda point: point[2])
+        cells = [row["game"], row["method"]]
+        for target in TARGETS:
+            met = [seconds for _, seconds, value in row["curve"] if value <= target]
+            cells.append(f"{met[0]:.3g}" if met else "-")
+        table.add_row(*cells, f"{best[2]:.1e}", f"{best[1]:.3g}", f"{best[0]:,}" if best[0] else "")
+    Console(width=140).print(table)
+    if arguments.plot:
+        plot(rows, arguments.plot)
+    return {"rows": rows, "targets": TARGETS}
+
+
+def plot(rows: list[dict[str, Any]], directory: Path) -> None:
+    """A picture for each game."""
+    from benchmarks.common import figure
+
+    directory.mkdir(parents=True, exist_ok=True)
+    for game in dict.fromkeys(row["game"] for row in rows):
+        shown, axes = figure(f"{game} (float64, CPU)", "seconds", "exploitability")
+        for row in rows:
+            if row["game"] == game:
+                _, seconds, values = zip(*row["curve"], strict=True)
+                axes.plot(seconds, values, "k*" if len(values) == 1 else "-", label=row["method"])
+        axes.set_ylim(bottom=1e-16)
+        axes.legend(fontsize="small", ncols=2)
+        shown.savefig(directory / f"{game}.png", dpi=150)
+
+
+def add(commands: Any) -> None:
+    command = commands.add_parser("accuracy", help=__doc__)
+    command.add_argument("--games", nargs="+", choices=list(GAMES), default=list(GAMES))
+    command.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
+    command.add_argument("--cap", type=float, default=30.0, help="seconds for each variant and game")
+    command.add_argument("--horizon", type=int, default=10_000, help="length of the runs with hyperparameter schedules")
+    command.add_argument("--plot", type=Path, help="write a picture for each game to this directory")
+    command.set_defaults(function=run)

@@ -302,10 +302,10 @@ def cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
 @jax.jit
 def _cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
     assert state.joint is not None
-    total = averages.total(state.joint.total)
+    total = averages.total(state.joint.total, tree.dtype)
     best = []
     for values, treeplex in zip(state.joint.values, tree.treeplexes, strict=True):
-        best.append(treeplex.fold(averages.total(values) / total, best_rule, treeplex.uniform)[1])
-    payoffs = averages.total(state.joint.payoffs) / total
+        best.append(treeplex.fold(averages.total(values, tree.dtype) / total, best_rule, treeplex.uniform)[1])
+    payoffs = averages.total(state.joint.payoffs, tree.dtype) / total
     difference = jnp.stack(best) - payoffs
     return CCEGap(jnp.maximum(difference.max(), 0), difference)

@@ -100,6 +100,7 @@ def solve(
     every: int | None = None,
     target_exploitability: float | None = None,
     track_cce: bool = False,
+    table_dtype: Any = None,
     differentiable: bool = False,
 ) -> SolverState:
     """Runs counterfactual regret minimization.
@@ -128,6 +129,11 @@ def solve(
       target_exploitability: stop once the exploitability of the average strategy, in units of payoff, is at most
         this; checked every `every` iterations. Two-player constant-sum games only.
       track_cce: also keep what `cce_gap` needs (one more payoff product per player and iteration if alternating).
+      table_dtype: how a new state stores regrets and averages: "float32" or "bfloat16" instead of the tree's dtype,
+        for half the memory of these tables; what is computed with them stays as precise as the tree. Measured on a
+        small Leduc in float64 (5,000 iterations of CFR+): exploitability 1.8e-5, with float32 tables 1.5e-5, with
+        bfloat16 ones 1.6e-3, where it stays; the sums of `vanilla`, which only grow, do not fit bfloat16 (0.036
+        instead of 0.0033).
       differentiable: a loop of static length with rematerialisation, for reverse-mode gradients with respect to
         payoffs or hyperparameters; memory grows as the square root of `iterations`, which must not be traced. What
         is differentiated is piecewise smooth: where a regret is exactly zero (symmetric games, integer payoffs) it
@@ -147,7 +153,11 @@ def solve(
         tree = dataclasses.replace(tree, histories=None)  # the loop needs none of them
     iterations = iterations if isinstance(iterations, jax.core.Tracer) else int(iterations)
     if state is None:
-        state = initial_state(tree, variant, track_cce=track_cce)
+        state = initial_state(tree, variant, track_cce=track_cce, table_dtype=_table_dtype(tree, table_dtype))
+    elif table_dtype is not None:
+        raise OptionError(
+            "a state keeps the dtype of its tables: give table_dtype when it is made, not when it goes on"
+        )
     _check_state(tree, variant, state, track_cce)
     if updates == "best_response":
         _check_best_response(tree, traversal, state)
@@ -184,8 +194,25 @@ def solve_bytes(tree: GameTree, variant: RegretVariant | None = None) -> int:
     return tree.nbytes + 4 * size + COMPILED_BYTES
 
 
-@functools.partial(jax.jit, static_argnames="track_cce")
-def initial_state(tree: GameTree, variant: RegretVariant, *, track_cce: bool = False) -> SolverState:
+def _table_dtype(tree: GameTree, dtype: Any) -> Any:
+    if dtype is None:
+        return None
+    try:
+        chosen = jnp.dtype(dtype)
+    except TypeError:
+        chosen = None
+    allowed = [name for name in ("bfloat16", "float32", "float64") if jnp.dtype(name).itemsize <= tree.dtype.itemsize]
+    if chosen is None or chosen not in map(jnp.dtype, allowed):
+        raise OptionError(
+            f"table_dtype has to be one of {', '.join(allowed)} for a tree in {tree.dtype}, not {dtype!r}"
+        )
+    return chosen
+
+
+@functools.partial(jax.jit, static_argnames=("track_cce", "table_dtype"))
+def initial_state(
+    tree: GameTree, variant: RegretVariant, *, track_cce: bool = False, table_dtype: Any = None
+) -> SolverState:
     """The state before the first iteration."""
     players = []
     for treeplex in tree.treeplexes:
@@ -195,7 +222,9 @@ def initial_state(tree: GameTree, variant: RegretVariant, *, track_cce: bool = F
         if not variant.starts_uniform:
             strategy = _next_strategy(variant, treeplex, regrets, jnp.zeros((), zeros.dtype))
             weights = treeplex.realization_weights(strategy)
-        players.append(PlayerState(regrets, averages.init_sum(zeros), strategy, weights))
+        table = zeros.astype(table_dtype or zeros.dtype)
+        regrets = _cast(regrets, table.dtype)
+        players.append(PlayerState(regrets, averages.init_sum(table), strategy, weights))
     joint = None
     if track_cce:
         joint = JointState(
@@ -226,14 +255,16 @@ def iterate(
         weights = [best_response_weights(tree, p, tuple(weights)) for p in range(tree.num_players)]
     players = []
     for p, (player, treeplex) in enumerate(zip(state.players, tree.treeplexes, strict=True)):
+        stored = _cast(player.regrets, tree.dtype)
         if traversal.samples:
             assert sampling is not None
-            r, sampling = traversal.regrets(tree, p, tuple(strategies), player.regrets, sampling, step)
+            r, sampling = traversal.regrets(tree, p, tuple(strategies), stored, sampling, step)
         else:
             r = counterfactual_regrets(tree, p, tuple(weights), player.strategy)
-        regrets = variant.update(player.regrets, r, t)
+        regrets = variant.update(stored, r, t)
         average = averages.add(player.average, factor * player.weights[:-1])
         strategy = _next_strategy(variant, treeplex, regrets, t)
+        regrets = _cast(regrets, player.average.value.dtype)
         players.append(PlayerState(regrets, average, strategy, treeplex.realization_weights(strategy)))
         if updates == "alternating":
             weights[p], strategies[p] = players[p].weights, strategy
@@ -250,11 +281,11 @@ def settle(tree: GameTree, variant: RegretVariant, state: SolverState, end: Arra
         factor = averages.power_of_two(shift, tree.dtype)
 
         def whole(sum_: averages.Sum) -> averages.Sum:
-            return averages.scaled(averages.settle(sum_), factor)
+            return averages.scaled(averages.settle(sum_, tree.dtype), factor)
 
         players = []
         for player, treeplex in zip(state.players, tree.treeplexes, strict=True):
-            average = averages.settle(player.average)
+            average = averages.settle(player.average, tree.dtype)
             keep = treeplex.over_tables(lambda value: averages.table_scale(value, factor), average.value)
             players.append(player._replace(average=averages.scaled(average, keep)))
         joint = state.joint
@@ -283,6 +314,18 @@ def _with_sampling(tree: GameTree, traversal: Traversal, state: SolverState, see
     ):
         return state
     return state._replace(sampling=state.sampling._replace(memory=memory))
+
+
+def _cast(regrets: Any, dtype: Any) -> Any:
+    """Stored regrets widened to compute with, or narrowed to be stored."""
+
+    def cast(leaf: Array) -> Array:
+        if not jnp.issubdtype(leaf.dtype, jnp.floating):
+            return leaf
+        narrower = jnp.dtype(dtype).itemsize < leaf.dtype.itemsize
+        return averages.narrowed(leaf, dtype) if narrower else leaf.astype(dtype)
+
+    return jax.tree.map(cast, regrets)
 
 
 def _next_strategy(variant: RegretVariant, treeplex: Treeplex, regrets: Any, t: Array) -> Array:
@@ -487,7 +530,7 @@ def average_strategy(tree: GameTree, state: SolverState) -> Strategy:
 @jax.jit
 def _average_strategy(tree: GameTree, state: SolverState) -> Strategy:
     return tuple(
-        treeplex.over_tables(normalise, averages.total(player.average), treeplex.uniform)
+        treeplex.over_tables(normalise, averages.total(player.average, tree.dtype), treeplex.uniform)
         for treeplex, player in zip(tree.treeplexes, state.players, strict=True)
     )
 
@@ -564,13 +607,13 @@ def _sum_weights(variant: RegretVariant, zero: Array, iterations: int) -> tuple[
         t = step.astype(zero.dtype)
         weight, shift = averages.scale_down(weight, variant.gamma_at(t), t)
         weight = averages.advance(weight, variant.gamma_at(t), t)
-        sum_ = averages.scaled(averages.settle(sum_), averages.power_of_two(shift, zero.dtype))
+        sum_ = averages.scaled(averages.settle(sum_, zero.dtype), averages.power_of_two(shift, zero.dtype))
         return weight, averages.add(sum_, jnp.exp2(weight.log2))
 
     weight, sum_ = jax.lax.fori_loop(
         1, iterations + 1, body, (averages.init_weight(zero.dtype), averages.init_sum(zero))
     )
-    return weight, averages.total(sum_)
+    return weight, averages.total(sum_, zero.dtype)
 
 
 def _check_arguments(tree: Any, variant: Any, iterations: Any, traversal: Any, updates: Any, every: Any) -> None:
@@ -661,7 +704,9 @@ def _check_state(tree: GameTree, variant: RegretVariant, state: Any, track_cce: 
                 f"{type(variant).__name__} stores {type(expected).__name__}: start anew, or warm-start with "
                 "state_from_profile"
             )
-        if {leaf.dtype for leaf in jax.tree.leaves((player, state.weight))} != {treeplex.dtype}:
+        computed, tables = (player.strategy, player.weights, state.weight), (player.regrets, player.average)
+        dtypes = {leaf.dtype for leaf in jax.tree.leaves(tables)}
+        if {leaf.dtype for leaf in jax.tree.leaves(computed)} != {treeplex.dtype} or len(dtypes) != 1:
             raise SolverError(f"the state holds other dtypes than the tree, which is {treeplex.dtype}")
     if track_cce and state.joint is None:
         raise SolverError("track_cce=True has to be given from the first iteration on")

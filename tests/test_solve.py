@@ -375,7 +375,7 @@ def test_a_warm_start_weights_its_past_as_iterations(kuhn):
     state = jaxcfr.solve(kuhn, jaxcfr.cfr_plus(), 1, state)  # plays uniform once more
     for player, treeplex in zip(state.players, kuhn.treeplexes, strict=True):
         weights = treeplex.realization_weights(treeplex.uniform)[:-1]
-        total = averages.total(player.average) / jnp.exp2(state.weight.log2)
+        total = averages.total(player.average, kuhn.dtype) / jnp.exp2(state.weight.log2)
         np.testing.assert_allclose(total, weights * (55 / 10), rtol=1e-12)
 
 

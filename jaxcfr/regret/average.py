@@ -52,7 +52,7 @@ def advance(weight: Weight, gamma: Any, t: Array) -> Weight:
     """The weight of iterate t (a float scalar, from 1) from that of iterate t - 1; gamma is the exponent at t."""
     growth = -gamma * jnp.log1p(-1 / jnp.maximum(t, 2)) / jnp.log(2.0).astype(t.dtype)
     growth = jnp.where(t > 1, growth, 0).astype(t.dtype)
-    return Weight(*_compensated(weight.log2, weight.compensation, growth))
+    return Weight(*_compensated(weight.log2, weight.compensation, growth, t.dtype))
 
 
 def due(step: Array) -> Array:
@@ -79,24 +79,36 @@ def scale_down(weight: Weight, gamma: Any, t: Array) -> tuple[Weight, Array]:
 
 
 def add(sum_: Sum, value: Array) -> Sum:
-    return sum_._replace(recent=sum_.recent + value)
+    return sum_._replace(recent=narrowed(sum_.recent + value, sum_.recent.dtype))
 
 
-def settle(sum_: Sum) -> Sum:
-    """Takes the recent terms into the compensated sum."""
-    return Sum(*_compensated(sum_.value, sum_.compensation, sum_.recent), jnp.zeros_like(sum_.recent))
+def settle(sum_: Sum, dtype: Any) -> Sum:
+    """Takes the recent terms into the compensated sum; computes in `dtype`, and stores as before."""
+    stored = sum_.value.dtype
+    value, compensation, recent = (part.astype(dtype) for part in sum_)
+    new, compensation = _compensated(value, compensation, recent, stored)
+    return Sum(new, narrowed(compensation, stored), jnp.zeros_like(sum_.recent))
 
 
-def total(sum_: Sum) -> Array:
-    """What all terms add up to."""
-    return sum_.value + (sum_.recent - sum_.compensation)
+def total(sum_: Sum, dtype: Any) -> Array:
+    """What all terms add up to, in `dtype`."""
+    value, compensation, recent = (part.astype(dtype) for part in sum_)
+    return value + (recent - compensation)
 
 
-def _compensated(value: Array, compensation: Array, term: Array) -> tuple[Array, Array]:
-    """Kahan's compensated addition; the sum is `value - compensation`."""
+def narrowed(values: Array, dtype: Any) -> Array:
+    """The values as they are stored in a table of `dtype`; compilers may not keep the digits that are dropped."""
+    if values.dtype == dtype:
+        return values
+    info = jnp.finfo(dtype)  # type: ignore[no-untyped-call]
+    return jax.lax.reduce_precision(values, info.nexp, info.nmant).astype(dtype)
+
+
+def _compensated(value: Array, compensation: Array, term: Array, stored: Any) -> tuple[Array, Array]:
+    """Kahan's compensated addition, for a sum that is stored in `stored`; the sum is `value - compensation`."""
     corrected = term - compensation
-    new = value + corrected
-    return new, (new - value) - corrected
+    new = narrowed(value + corrected, stored)
+    return new, (new.astype(value.dtype) - value) - corrected
 
 
 def power_of_two(shift: Array, dtype: Any) -> Array:
@@ -108,7 +120,7 @@ def power_of_two(shift: Array, dtype: Any) -> Array:
 
 def scaled(sum_: Sum, factor: Array) -> Sum:
     """A sum times a power of two."""
-    return Sum(*(part * factor for part in sum_))
+    return Sum(*(narrowed(part * factor, part.dtype) for part in sum_))
 
 
 def table_scale(value: Array, factor: Array) -> Array:
@@ -117,7 +129,7 @@ def table_scale(value: Array, factor: Array) -> Array:
     An information set that was not reached for long would underflow to nothing and come out uniform; its last
     meaningful strategy is worth more. It is scaled to a number so small that whatever is added later outweighs it.
     """
-    floor = np.finfo(value.dtype).tiny * 2.0**24
+    floor = float(jnp.finfo(value.dtype).tiny) * 2.0**24  # type: ignore[no-untyped-call]
     largest = value.max(0, keepdims=True)
     kept = jnp.minimum(1, floor / jnp.where(largest > 0, largest, 1))
-    return jnp.broadcast_to(jnp.maximum(factor, kept), value.shape).astype(value.dtype)
+    return jnp.broadcast_to(jnp.maximum(factor, kept), value.shape)

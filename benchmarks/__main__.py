@@ -10,14 +10,14 @@ from benchmarks import accelerator, accuracy, growth, sampling, speed, sweeps
 from benchmarks.common import machine
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(required=True)
     for module in (speed, growth, sweeps, accuracy, sampling, accelerator):
         module.add(commands)
     for command in commands.choices.values():
         command.add_argument("--out", type=Path, help="write the numbers as JSON")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     result = {"machine": machine(), **arguments.function(arguments)}
     if arguments.out:
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     jax.config.update("jax_enable_x64", True)
     rows = []
     for name in arguments.games:
-        tree = lower(name, "float64")
+        tree = lower(name, "float64", histories=True)
         for variant in arguments.variants:
             if variant.startswith("hs_"):
                 made = VARIANTS[variant](15 if "pcfr" in variant else 30, arguments.horizon)

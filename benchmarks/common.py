@@ -49,10 +49,10 @@ def machine() -> dict[str, Any]:
     }
 
 
-def lower(name: str, dtype: str = "float32") -> GameTree:
-    """One of `GAMES`, or any name that `load_game` takes, without its histories."""
+def lower(name: str, dtype: str = "float32", histories: bool = False) -> GameTree:
+    """One of `GAMES`, or any name that `load_game` takes."""
     game = jaxcfr.load_game(GAMES[name][0] if name in GAMES else name)
-    return jaxcfr.lower(game, dtype=dtype, histories=False).tree
+    return jaxcfr.lower(game, dtype=dtype, histories=histories).tree
 
 
 def best_mean(run: Callable[[int], Any], seconds: float) -> float:

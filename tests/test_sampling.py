@@ -56,12 +56,13 @@ def random_strategy(tree, seed, zeros=0.3):
     result = []
     for treeplex in tree.treeplexes:
 
-        def rule(uniform, treeplex=treeplex):
-            weights = rng.exponential(size=uniform.shape) * (rng.random(uniform.shape) > zeros) * (uniform > 0)
+        def rule(uniform, weights):
+            weights = weights * (uniform > 0)
             total = weights.sum(0, keepdims=True)
-            return jnp.where(total > 0, weights / np.where(total > 0, total, 1), uniform)
+            return jnp.where(total > 0, weights / jnp.where(total > 0, total, 1), uniform)
 
-        result.append(treeplex.over_tables(rule, treeplex.uniform))
+        weights = rng.exponential(size=treeplex.size) * (rng.random(treeplex.size) > zeros)
+        result.append(treeplex.over_tables(rule, treeplex.uniform, jnp.asarray(weights, tree.dtype)))
     return tuple(result)
 
 

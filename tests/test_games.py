@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxcfr.errors import GameError, GameLookupError, OptionError
+from jaxcfr.errors import GameError, GameLookupError, GameTooLargeError, OptionError
 from jaxcfr.games import (
     Battleship,
     BiasedCoin,
@@ -29,6 +29,7 @@ from jaxcfr.games import (
     matrix_game,
     normal_form,
 )
+from jaxcfr.tree.lower import lower
 
 # Histories and information sets per player.
 SIZES = {
@@ -707,3 +708,34 @@ def test_matrix_game() -> None:
     for table in ([1, 2], [[]], 3, [[1, 2], [3]]):
         with pytest.raises(GameError, match=r"shape|payoff of player 0"):
             matrix_game(table)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["dice_poker(dice_sides=2,max_raises=3)", "rhode_island(ranks=4,suits=1,max_raises=0)", "rhode_island(ranks=2)"],
+)
+def test_estimates_of_limit_poker_are_exact(spec: str) -> None:
+    """So that a game far too large is refused before it is walked."""
+    root = load_game(spec)
+    assert root.estimated_histories() == sum(1 for _ in histories(root))
+    assert root.step(moves(root)[0]).estimated_histories() is None
+
+
+def test_games_far_too_large_are_refused_at_once() -> None:
+    """By an estimate, or because the next level does not fit."""
+    auction = load_game("first_price_auction(players=3,max_value=3)")
+    assert auction.estimated_histories() == pytest.approx(sum(1 for _ in histories(auction)), rel=0.2)
+    for spec in (
+        "rhode_island(ranks=13,suits=4,max_raises=3)",
+        "dice_poker(dice_sides=100)",
+        "first_price_auction(players=10,max_value=1000)",
+        "battleship(board_width=10,board_height=10,ship_sizes=[2;3;3;4;5],ship_values=[1;1;1;1;1],num_shots=50)",
+    ):
+        with pytest.raises(GameTooLargeError, match="max_nodes"):
+            lower(load_game(spec), max_nodes=100_000)
+
+
+def test_battleship_leaves_room_for_later_ships() -> None:
+    """Where a ship would leave no place for the next one, it cannot be put."""
+    game = Battleship(3, 1, [1, 2], [1, 1], 1)
+    assert [game.action_label(action) for action in game.legal_actions()] == ["a1 across", "c1 across"]

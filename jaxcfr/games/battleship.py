@@ -47,6 +47,7 @@ class _Rules:
     """
 
     __slots__ = (
+        "fitting",
         "labels",
         "loss_multiplier",
         "name",
@@ -100,7 +101,8 @@ class _Rules:
             self.labels[cells + cell] = f"{square} across"
             self.labels[2 * cells + cell] = f"{square} down"
         self.places: dict[tuple[int, int], tuple[int, ...]] = {}
-        if not self.legal_places(0, 0):
+        self.fitting: dict[tuple[int, int], bool] = {}
+        if not self._fit(0, 0):
             raise _error(values, "ship_sizes", f"such that all ships fit on a board of {width} x {height}")
 
     def legal_places(self, number: int, taken: int) -> tuple[int, ...]:
@@ -110,10 +112,21 @@ class _Rules:
             found = self.places[number, taken] = tuple(
                 action
                 for action, squares in self.squares[self.sizes[number]].items()
-                if not squares & taken
-                and (number + 1 == len(self.sizes) or self.legal_places(number + 1, taken | squares))
+                if not squares & taken and self._fit(number + 1, taken | squares)
             )
         return found
+
+    def _fit(self, number: int, taken: int) -> bool:
+        """Whether ship `number` and all later ones fit beside the squares taken."""
+        if number == len(self.sizes):
+            return True
+        known = self.fitting.get((number, taken))
+        if known is None:
+            known = self.fitting[number, taken] = any(
+                not squares & taken and self._fit(number + 1, taken | squares)
+                for squares in self.squares[self.sizes[number]].values()
+            )
+        return known
 
 
 class Battleship(Game):

@@ -110,6 +110,14 @@ class FirstPriceAuction(Game):
             return f"{value} {self._bids[player]}{waiting}"
         return value + "?" * (player - made)
 
+    def estimated_histories(self) -> float | None:
+        """How many histories there are, at the root; of ties, that there is one winner."""
+        if self._values:
+            return None
+        n, values, bids = self.num_players, float(self._max_value), self._max_value * (self._max_value + 1) / 2
+        drawn = sum(values**count for count in range(n + 1))
+        return drawn + sum(bids**count * values ** (n - count) for count in range(1, n + 1)) + bids**n
+
     def action_label(self, action: Any) -> str:
         """The number of a value or bid; the winner as "player 0"."""
         return f"player {action}" if len(self._bids) == self.num_players else str(action)

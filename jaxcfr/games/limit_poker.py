@@ -148,6 +148,24 @@ class LimitPoker(Game):
             for number, (seen, bets) in enumerate(zip(rounds, self._bets, strict=False), 1)
         )
 
+    def estimated_histories(self) -> float | None:
+        """How many histories there are, at the root; every round has as many of bets after each deal."""
+        if self._dealt:
+            return None
+        rules = self._rules
+        total = going = 1.0
+        dealt: tuple[int, ...] = ()
+        for deals in rules.deals:
+            for _ in range(deals):
+                outcomes = rules.outcomes(dealt)
+                dealt = (*dealt, outcomes[0][0])
+                going *= len(outcomes)
+                total += going
+            # Before each of the bets either player may have checked first; each is folded to, called or raised.
+            total += going * (2 + 6 * rules.max_raises)
+            going *= 1 + 2 * rules.max_raises
+        return total
+
     def nash_value(self) -> Sequence[Fraction | float] | None:
         """Payoffs at equilibrium, where they are known."""
         value = self._rules.value

@@ -152,9 +152,10 @@ def _array_game(game: Any) -> tuple[Any, float | None]:
         except Exception as error:
             error.add_note(f"raised by array_game() of the game {game_name(game)} at {format_path(())}")
             raise
+    rules = game if arrays is None else arrays
+    estimate = rules.estimated_histories() if hasattr(rules, "estimated_histories") else None
     if arrays is None:
-        return None, None
-    estimate = arrays.estimated_histories() if hasattr(arrays, "estimated_histories") else None
+        return None, estimate
     if arrays is game or (estimate is not None and estimate >= ARRAYS_FROM):
         return arrays, estimate
     return None, estimate

@@ -21,6 +21,7 @@ from jaxcfr.errors import (
     RecallError,
 )
 from jaxcfr.games import load_game, validate_game
+from jaxcfr.interop import openspiel
 from jaxcfr.profile import Profile
 from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.limits import MAX_NODES
@@ -198,8 +199,21 @@ def test_imperfect_recall_is_refused_by_name(name: str) -> None:
 
 
 def test_too_many_histories() -> None:
-    with pytest.raises(GameTooLargeError, match="max_nodes = 1,000 "):
+    with pytest.raises(GameTooLargeError, match=r"max_nodes = 1,000 histories .* still to be expanded"):
         lower(load_game("openspiel:chess"), max_nodes=1000)
+    # Random plays show it long before ten million are met.
+    with pytest.raises(GameTooLargeError, match="many times more than max_nodes = 10,000,000"):
+        lower(load_game("openspiel:phantom_ttt"))
+
+
+def test_random_plays_refuse_nothing_that_fits() -> None:
+    game = load_game("openspiel:tiny_bridge_2p")
+    walk = openspiel._Walk(game, 107_129)
+    walk.run()  # as many as there are
+    assert len(walk.player) == 107_129
+    openspiel._Walk(game, 107_129)._probe()
+    with pytest.raises(GameTooLargeError):
+        openspiel._Walk(game, 100)._probe()
 
 
 # Small enough that OpenSpiel's own best response in Python takes a moment.

@@ -37,6 +37,7 @@ OPTIONS = (
 )
 _OPTION = {option.name: option for option in OPTIONS}
 
+_MAX_REMEMBERED = 100_000
 _LIST = re.compile(r"\s*\[?([^\[\]]*)\]?\s*\Z")
 
 
@@ -48,6 +49,7 @@ class _Rules:
 
     __slots__ = (
         "fitting",
+        "free",
         "labels",
         "loss_multiplier",
         "name",
@@ -101,6 +103,7 @@ class _Rules:
             self.labels[cells + cell] = f"{square} across"
             self.labels[2 * cells + cell] = f"{square} down"
         self.places: dict[tuple[int, int], tuple[int, ...]] = {}
+        self.free: dict[int, tuple[int, ...]] = {}  # squares not yet shot at, by those that were
         self.fitting: dict[tuple[int, int], bool] = {}
         if not self._fit(0, 0):
             raise _error(values, "ship_sizes", f"such that all ships fit on a board of {width} x {height}")
@@ -109,11 +112,12 @@ class _Rules:
         """Where ship `number` can go, squares of earlier ones being taken, so that all later ones still fit."""
         found = self.places.get((number, taken))
         if found is None:
-            found = self.places[number, taken] = tuple(
+            found = tuple(
                 action
                 for action, squares in self.squares[self.sizes[number]].items()
                 if not squares & taken and self._fit(number + 1, taken | squares)
             )
+            _remember(self.places, (number, taken), found)
         return found
 
     def _fit(self, number: int, taken: int) -> bool:
@@ -122,10 +126,11 @@ class _Rules:
             return True
         known = self.fitting.get((number, taken))
         if known is None:
-            known = self.fitting[number, taken] = any(
+            known = any(
                 not squares & taken and self._fit(number + 1, taken | squares)
                 for squares in self.squares[self.sizes[number]].values()
             )
+            _remember(self.fitting, (number, taken), known)
         return known
 
 
@@ -142,7 +147,7 @@ class Battleship(Game):
         loss_multiplier: what a lost ship counts against one sunk.
     """
 
-    __slots__ = ("_moves", "_rules", "_ships", "_shot", "_sunk", "_views")
+    __slots__ = ("_moves", "_over", "_rules", "_ships", "_shot", "_sunk", "_views")
 
     num_players = 2
 
@@ -170,6 +175,7 @@ class Battleship(Game):
         self._shot = (0, 0)  # by owner, the squares shot at
         self._sunk: tuple[Payoff, Payoff] = (0, 0)  # by owner, the value of what it lost
         self._views = ("", "")
+        self._over = False
 
     @property
     def name(self) -> str:
@@ -185,14 +191,7 @@ class Battleship(Game):
 
     def is_terminal(self) -> bool:
         """True after the last shot, or when a player has lost all its ships."""
-        rules = self._rules
-        if self._placing():
-            return False
-        if self._moves == 2 * (len(rules.sizes) + rules.num_shots):
-            return True
-        return any(
-            all(ship & ~shot == 0 for ship in ships) for ships, shot in zip(self._ships, self._shot, strict=True)
-        )
+        return self._over
 
     def is_chance(self) -> bool:
         """Always False: there is no chance."""
@@ -212,12 +211,16 @@ class Battleship(Game):
         if self._placing():
             ships = self._ships[player]
             return rules.legal_places(len(ships), sum(ships))
-        if self.is_terminal():
+        if self._over:
             return ()
         if rules.repeated:
             return rules.shots
         shot = self._shot[1 - player]
-        return tuple([square for square in rules.shots if not shot >> square & 1])
+        free = rules.free.get(shot)
+        if free is None:
+            free = tuple(square for square in rules.shots if not shot >> square & 1)
+            _remember(rules.free, shot, free)
+        return free
 
     def step(self, action: Any) -> Battleship:
         """The history after the next ship or shot."""
@@ -227,6 +230,7 @@ class Battleship(Game):
         child = object.__new__(Battleship)
         child._rules, child._moves = rules, self._moves + 1
         child._ships, child._shot, child._sunk = self._ships, self._shot, self._sunk
+        child._over = False
         label = rules.labels[int(action)]
         if self._placing():
             own = self._ships[player]
@@ -245,6 +249,9 @@ class Battleship(Game):
                     if ship & ~before and not ship & ~after:
                         lost += value
             child._sunk = (lost, self._sunk[1]) if other == 0 else (self._sunk[0], lost)
+            child._over = child._moves == 2 * (len(rules.sizes) + rules.num_shots) or (
+                outcome == "sunk" and not any(ship & ~after for ship in self._ships[other])
+            )
             seen, told = f"{label}={outcome} ", f"<{label} "
         mine, theirs = self._views[player] + seen, self._views[1 - player] + told
         child._views = (mine, theirs) if player == 0 else (theirs, mine)
@@ -265,6 +272,13 @@ class Battleship(Game):
     def action_label(self, action: Any) -> str:
         """The square, from a1 in the first row, and the direction of a ship."""
         return self._rules.labels[action]
+
+
+def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:
+    """Keeps a value for later, but not ever more of them."""
+    if len(cache) >= _MAX_REMEMBERED:
+        cache.clear()
+    cache[key] = value
 
 
 def _numbers(option: str, given: Any) -> tuple[Fraction, ...]:

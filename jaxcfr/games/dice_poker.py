@@ -35,7 +35,7 @@ _VALUES = {2: Fraction(-19, 400), 3: Fraction(-12209, 225261)}
 class _Rules:
     """What all histories of one game share; see `jaxcfr.games.limit_poker.Rules`."""
 
-    __slots__ = ("_roll", "ante", "deals", "max_raises", "name", "stakes", "value")
+    __slots__ = ("_roll", "ante", "deals", "max_raises", "name", "sees", "stakes", "value")
 
     def __init__(self, **values: Any) -> None:
         values = {option.name: option.check("dice_poker", values[option.name]) for option in OPTIONS}
@@ -44,6 +44,7 @@ class _Rules:
         self.ante = 1
         self.stakes: tuple[int, ...] = (2, 4)
         self.deals: tuple[int, ...] = (2, 2)
+        self.sees: tuple[int, ...] = (0, 1, 0, 1)
         self.max_raises: int = values["max_raises"]
         self.value: Fraction | float | None = _VALUES.get(sides) if self.max_raises == 1 else None
         self._roll = tuple((face, Fraction(1, sides)) for face in range(1, sides + 1))
@@ -53,9 +54,6 @@ class _Rules:
 
     def shown(self, outcome: int) -> str:
         return str(outcome)
-
-    def seen(self, dealt: tuple[int, ...], player: int) -> tuple[str, ...]:
-        return tuple("".join(map(str, dealt[first + player : first + player + 1])) for first in (0, 2))
 
     def winner(self, dealt: tuple[int, ...]) -> int:
         difference = dealt[0] + dealt[2] - dealt[1] - dealt[3]

@@ -18,6 +18,7 @@ from jaxcfr.games.options import illegal_action
 FOLD, CALL, RAISE = 0, 1, 2
 _LABELS = ("fold", "call", "raise")
 _LETTERS = "fcr"
+_DECISION, _CHANCE, _TERMINAL = 0, 1, 2
 _MENUS = {
     (facing, more): ((FOLD,) if facing else ()) + (CALL,) + ((RAISE,) if more else ())
     for facing in (False, True)
@@ -33,6 +34,7 @@ class Rules(Protocol):
         ante: chips.
         stakes: the size of bets and raises, by round.
         deals: how many moves of chance come before each round.
+        sees: by move of chance, the player who sees it, or -1 where both do.
         max_raises: bets and raises allowed in a round.
         value: the payoff of player 0 at equilibrium, or None.
     """
@@ -41,6 +43,7 @@ class Rules(Protocol):
     ante: int
     stakes: tuple[int, ...]
     deals: tuple[int, ...]
+    sees: tuple[int, ...]
     max_raises: int
     value: Fraction | float | None
 
@@ -52,10 +55,6 @@ class Rules(Protocol):
         """An outcome of chance in words."""
         ...
 
-    def seen(self, dealt: tuple[int, ...], player: int) -> tuple[str, ...]:
-        """What a player has seen of the moves of chance, by round."""
-        ...
-
     def winner(self, dealt: tuple[int, ...]) -> int:
         """The player with the better hand at the end, or -1 for a draw."""
         ...
@@ -64,7 +63,7 @@ class Rules(Protocol):
 class LimitPoker(Game):
     """A history of such a game; actions 0, 1 and 2 are fold, call (or check) and raise (or bet)."""
 
-    __slots__ = ("_bets", "_dealt", "_paid", "_rules")
+    __slots__ = ("_bets", "_dealt", "_kind", "_left", "_paid", "_round", "_rules", "_views")
 
     num_players = 2
     _rules: Rules
@@ -72,8 +71,12 @@ class LimitPoker(Game):
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._dealt: tuple[int, ...] = ()
-        self._bets: tuple[str, ...] = ("",)  # letters of the actions, by round; the last round is the present one
+        self._round = 0
+        self._left = rules.deals[0]  # moves of chance before the next bets
+        self._bets = ""  # letters of this round's actions
         self._paid = (rules.ante, rules.ante)
+        self._views = ("", "")  # what each player saw of deals and bets
+        self._kind = _CHANCE
 
     @property
     def name(self) -> str:
@@ -81,21 +84,20 @@ class LimitPoker(Game):
         return self._rules.name
 
     def __repr__(self) -> str:
-        """The name, what was dealt, and the bets."""
-        return f"<{self.name}: {' '.join(map(self._rules.shown, self._dealt))} {'/'.join(self._bets)}>"
+        """The name, and what each player has seen."""
+        return f"<{self.name}: {self._views[0] or '-'} | {self._views[1] or '-'}>"
 
     def is_terminal(self) -> bool:
         """True when somebody folded, or the last round is over."""
-        last = self._bets[-1]
-        return last.endswith("f") or (len(self._bets) == len(self._rules.stakes) and _over(last))
+        return self._kind == _TERMINAL
 
     def is_chance(self) -> bool:
         """True before the bets of a round."""
-        return len(self._dealt) < sum(self._rules.deals[: len(self._bets)])
+        return self._kind == _CHANCE
 
     def player_to_act(self) -> int:
         """The player whose turn it is; player 0 begins every round."""
-        return len(self._bets[-1]) % 2
+        return len(self._bets) % 2
 
     def chance_outcomes(self) -> tuple[tuple[int, Fraction], ...]:
         """What can be dealt next."""
@@ -103,36 +105,66 @@ class LimitPoker(Game):
 
     def legal_actions(self) -> tuple[int, ...]:
         """Fold (facing a bet), call or check, and bet or raise (while more are allowed)."""
-        if self.is_terminal() or self.is_chance():
+        if self._kind != _DECISION:
             return ()
-        bets = self._bets[-1]
+        bets = self._bets
         return _MENUS[bets.endswith("r"), bets.count("r") < self._rules.max_raises]
 
     def step(self, action: Any) -> LimitPoker:
         """The history after the next deal or action."""
         child = object.__new__(type(self))
         child._rules = self._rules
-        child._dealt, child._bets, child._paid = self._dealt, self._bets, self._paid
-        if self.is_chance():
-            if all(action != outcome for outcome, _ in self.chance_outcomes()):
-                raise illegal_action(self, action)
-            child._dealt = (*self._dealt, int(action))
-            return child
+        child._round, child._paid, child._kind = self._round, self._paid, _DECISION
+        if self._kind == _CHANCE:
+            self._deal(child, action)
+        else:
+            self._act(child, action)
+        return child
+
+    def _deal(self, child: LimitPoker, action: Any) -> None:
+        """Deal `action` in `child`."""
+        rules = self._rules
+        if all(action != outcome for outcome, _ in rules.outcomes(self._dealt)):
+            raise illegal_action(self, action)
+        card = int(action)
+        seer, shown = rules.sees[len(self._dealt)], rules.shown(card)
+        first, second = self._views
+        child._views = (first + shown if seer != 1 else first, second + shown if seer != 0 else second)
+        child._dealt = (*self._dealt, card)
+        child._bets = ""
+        child._left = self._left - 1
+        if child._left:
+            child._kind = _CHANCE
+
+    def _act(self, child: LimitPoker, action: Any) -> None:
+        """Let the player to act do `action` in `child`."""
         if action not in self.legal_actions():
             raise illegal_action(self, action)
-        player = self.player_to_act()
-        last = self._bets[-1] + _LETTERS[int(action)]
-        child._bets = (*self._bets[:-1], last)
-        if action != FOLD:
-            paid = max(self._paid) + (self._rules.stakes[len(self._bets) - 1] if action == RAISE else 0)
-            child._paid = (paid, self._paid[1]) if player == 0 else (self._paid[0], paid)
-        if _over(last) and not child.is_terminal():
-            child._bets = (*child._bets, "")
-        return child
+        rules, before = self._rules, self._bets
+        letter = _LETTERS[int(action)]
+        child._bets = before + letter
+        child._dealt = self._dealt
+        child._left = 0
+        said = letter if before else " " + letter
+        if action == FOLD:
+            child._kind = _TERMINAL
+        else:
+            paid = max(self._paid) + (rules.stakes[self._round] if action == RAISE else 0)
+            child._paid = (self._paid[0], paid) if len(before) % 2 else (paid, self._paid[1])
+            if action == CALL and before:
+                if self._round + 1 == len(rules.stakes):
+                    child._kind = _TERMINAL
+                else:
+                    child._round = self._round + 1
+                    child._bets = ""
+                    child._left = rules.deals[child._round]
+                    child._kind = _CHANCE if child._left else _DECISION
+                    said += "/"
+        child._views = (self._views[0] + said, self._views[1] + said)
 
     def terminal_returns(self) -> tuple[int, int]:
         """The payoffs of players 0 and 1, in chips."""
-        last = self._bets[-1]
+        last = self._bets
         winner = len(last) % 2 if last.endswith("f") else self._rules.winner(self._dealt)
         if winner < 0:
             return (0, 0)
@@ -141,12 +173,7 @@ class LimitPoker(Game):
 
     def infoset_key(self, player: int) -> Hashable:
         """By round, what the player saw of the deal and the bets, as "4 crc/2 r"; "?" stands for each deal to come."""
-        rounds = self._rules.seen(self._dealt, player)
-        waiting = "?" * (sum(self._rules.deals[: len(self._bets)]) - len(self._dealt))
-        return "/".join(
-            f"{seen}{waiting if number == len(self._bets) else ''} {bets}".strip()
-            for number, (seen, bets) in enumerate(zip(rounds, self._bets, strict=False), 1)
-        )
+        return self._views[player] + "?" * self._left
 
     def estimated_histories(self) -> float | None:
         """How many histories there are, at the root; every round has as many of bets after each deal."""
@@ -173,9 +200,4 @@ class LimitPoker(Game):
 
     def action_label(self, action: Any) -> str:
         """The action, or what is dealt."""
-        return self._rules.shown(action) if self.is_chance() else _LABELS[action]
-
-
-def _over(bets: str) -> bool:
-    """Whether a round is over without a fold: a bet was called, or both checked."""
-    return len(bets) > 1 and bets.endswith("c")
+        return self._rules.shown(action) if self._kind == _CHANCE else _LABELS[action]

@@ -41,7 +41,7 @@ _SUITS = "shdc"
 class _Rules:
     """What all histories of one game share; see `jaxcfr.games.limit_poker.Rules`."""
 
-    __slots__ = ("_labels", "_suits", "ante", "deals", "max_raises", "name", "stakes", "value")
+    __slots__ = ("_chances", "_labels", "_suits", "ante", "deals", "max_raises", "name", "sees", "stakes", "value")
 
     def __init__(self, **values: Any) -> None:
         values = {option.name: option.check("rhode_island", values[option.name]) for option in OPTIONS}
@@ -52,22 +52,21 @@ class _Rules:
         self.ante = 5
         self.stakes: tuple[int, ...] = (10, 20, 20)
         self.deals: tuple[int, ...] = (2, 1, 1)
+        self.sees: tuple[int, ...] = (0, 1, -1, -1)
         self.max_raises: int = values["max_raises"]
         self.value: Fraction | float | None = None
         if (ranks, suits, self.max_raises) == (3, 2, 1):
             self.value = Fraction(-92, 567)
         self._suits: int = suits
+        self._chances = tuple(Fraction(1, ranks * suits - dealt) for dealt in range(4))
         self._labels = tuple(rank + suit for rank in _RANKS[-ranks:] for suit in _SUITS[:suits])
 
     def outcomes(self, dealt: tuple[int, ...]) -> tuple[tuple[int, Fraction], ...]:
-        p = Fraction(1, len(self._labels) - len(dealt))
-        return tuple((card, p) for card in range(len(self._labels)) if card not in dealt)
+        p = self._chances[len(dealt)]
+        return tuple([(card, p) for card in range(len(self._labels)) if card not in dealt])
 
     def shown(self, outcome: int) -> str:
         return self._labels[outcome]
-
-    def seen(self, dealt: tuple[int, ...], player: int) -> tuple[str, ...]:
-        return tuple("".join(map(self.shown, dealt[place : place + 1])) for place in (player, 2, 3))
 
     def winner(self, dealt: tuple[int, ...]) -> int:
         mine, theirs = (self._hand((dealt[player], *dealt[2:])) for player in (0, 1))

@@ -45,6 +45,14 @@ def too_many(name: str, max_nodes: int, estimate: float, bytes_each: int = BYTES
     )
 
 
+def far_too_many(name: str, max_nodes: int) -> GameTooLargeError:
+    """The error of a game that random plays show to have many times more than `max_nodes` histories."""
+    return GameTooLargeError(
+        f"{name} has many times more than max_nodes = {max_nodes:,} histories, as random plays show: raise max_nodes, "
+        "or take a smaller game"
+    )
+
+
 def _size(count: float) -> str:
     unit = "GB" if count >= 1e9 else "MB" if count >= 1e6 else "kB"
     return f"{count / {'GB': 1e9, 'MB': 1e6, 'kB': 1e3}[unit]:,.3g} {unit}"

@@ -29,8 +29,8 @@ from jaxcfr.tree.treeplex import Treeplex
 
 Updates = Literal["alternating", "simultaneous", "best_response"]
 
-COMPILED_BYTES = 110_000_000
-"""What the compiler and its programs keep, measured on CPUs."""
+COMPILER_BYTES, KERNEL_BYTES = 50_000_000, 1_400_000
+"""What the compiler keeps, and the part of a program that belongs to a bucket of information sets (measured, CPU)."""
 
 CHUNK = 16
 """Iterations in a loop of static length on accelerators; what goes past the end is computed and dropped."""
@@ -191,7 +191,8 @@ def solve_bytes(tree: GameTree, variant: RegretVariant | None = None) -> int:
     """About the bytes a solve holds in all: the tree, the state twice, intermediate vectors, compiled programs."""
     state = jax.eval_shape(initial_state, tree, dcfr_plus() if variant is None else variant)
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
-    return tree.nbytes + 4 * size + COMPILED_BYTES
+    buckets = sum(len(stage.buckets) for treeplex in tree.treeplexes for stage in treeplex.stages)
+    return tree.nbytes + 4 * size + COMPILER_BYTES + buckets * KERNEL_BYTES
 
 
 def _table_dtype(tree: GameTree, dtype: Any) -> Any:

@@ -23,6 +23,8 @@ def apart(index: Array, function: Callable[..., Any], *operands: Any) -> Any:
       *operands: what `function` is called with.
     """
 
+    function = jax.jit(function)  # traced once for all that follows
+
     def branch(*operands: Any) -> Any:
         def otherwise(*operands: Any) -> Any:
             shapes = jax.eval_shape(function, *operands)

@@ -26,8 +26,9 @@ from jaxcfr.tree.segments import SegmentSum, as_numpy, build_segment_sum
 SCAN_GATHER_LIMIT = 8
 """Inside scans, child sums by gathers may read at most this many times more entries than there are."""
 
-STORED_LEVEL = 2000
-"""The weights of levels with so many entries are stored before the next level gathers them (see `apart`)."""
+STORED_WEIGHTS, STORED_VALUES = 2_000, 20_000
+"""The weights of a level with so many entries are stored before the next one gathers them (see `apart`), and the values
+before they are joined: for smaller levels that costs more time, compiling above all, than it saves."""
 
 
 @jax.tree_util.register_dataclass
@@ -128,7 +129,7 @@ class Treeplex:
                         for bucket, part in zip(stage.buckets, _columns(reach, stage), strict=True)
                     ]
 
-                weights = apart(self.parent, below, reach) if stage.entries >= STORED_LEVEL else below(reach)
+                weights = apart(self.parent, below, reach) if stage.entries >= STORED_WEIGHTS else below(reach)
                 level = jnp.concatenate(list(map(_entries, weights)))
                 for bucket, weight in zip(stage.buckets, weights, strict=True):
                     parts[bucket.table].append(weight)
@@ -184,7 +185,8 @@ class Treeplex:
                         start += bucket.size
                     return results
 
-                results = apart(self.parent, level, handed_up) if stage.entries >= STORED_LEVEL else level(handed_up)
+                stored = stage.entries >= STORED_VALUES
+                results = apart(self.parent, level, handed_up) if stored else level(handed_up)
                 worth = []
                 for bucket, (value, table) in zip(stage.buckets, results, strict=True):
                     worth.append(value)

@@ -31,7 +31,7 @@ from jaxcfr.games import checks
 from jaxcfr.games.array_game import TERMINAL, Describe, State, chance_is_enumerable, is_array_game
 from jaxcfr.play import as_key, check_confidence, positive
 
-SIZES = (64, 1024, 16384)
+SIZES = (64, 256, 2048, 16384)
 """States go through compiled programs in batches of these sizes, so that few programs are compiled."""
 
 EVALUATED = 1024

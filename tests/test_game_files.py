@@ -24,6 +24,7 @@ from jaxcfr.interop import (
     JsonGame,
     format_json,
     format_nfg,
+    json_game,
     parse_efg,
     parse_json,
     parse_nfg,
@@ -120,6 +121,13 @@ def test_a_file_written_by_hand() -> None:
     assert [type(payoff) for payoff in payoffs] == [float, Fraction]
     assert game.step("tails").step(0).terminal_returns() == (Fraction(1, 10), -1e-3)
     assert validate_game(game).histories == 7
+
+
+def test_the_example_of_the_description() -> None:
+    lines = (json_game.__doc__ or "").split("\n")
+    game = parse_json("\n".join(line for line in lines if line.startswith("    ")))
+    assert validate_game(game).histories == game.num_nodes == 7
+    assert game.step("tails").step("heads").terminal_returns() == (Fraction(1, 2), -0.5)
 
 
 def test_a_history_refuses_what_it_does_not_have() -> None:

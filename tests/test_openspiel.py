@@ -245,7 +245,7 @@ SMALL = (
     "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=1,max_items=2,num_rounds=1,sheriff_penalty=1.0)",
     "start_at(game=latent_ttt(),history=0;1;4;8;2)",
     "start_at(game=leduc_poker(),history=0;1)",
-    "start_at(game=phantom_ttt(),history=0;1;4;8;2;6)",
+    "start_at(game=phantom_ttt(),history=0;1;4;8;2;6;3)",
     "start_at(game=tiny_bridge_2p(),history=0;27)",
     "tiny_hanabi",
     "trade_comm(num_items=2)",
@@ -260,6 +260,7 @@ LARGE = (
     "liars_dice(dice_sides=5)",
     "oh_hell(players=3,num_suits=2,num_cards_per_suit=3,num_tricks_fixed=1)",
     "oshi_zumo(coins=4,size=1,horizon=4)",
+    "start_at(game=phantom_ttt(),history=0;1;4;8;2;6)",
     "tiny_bridge_2p",
 )
 

@@ -178,7 +178,7 @@ assert "pgx" not in sys.modules
 sys.modules["pgx"] = None
 try:
     jaxcfr.interop.from_pgx("kuhn_poker")
-except jaxcfr.errors.OptionError as error:
+except jaxcfr.errors.MissingPackageError as error:
     assert 'pip install "jaxcfr[pgx]"' in str(error)
 else:
     raise SystemExit(1)

@@ -15,9 +15,13 @@ A file is one JSON object:
         "heads": {"player": 1, "infoset": "unseen", "actions": [
           {"action": "heads", "node": "right"},
           {"action": "tails", "node": "wrong"}]},
-        "tails": ...
+        "tails": {"player": "guesser", "infoset": "unseen", "actions": [
+          {"action": "heads", "node": "wrong too"},
+          {"action": "tails", "node": "right too"}]},
         "right": {"payoffs": [-1, 1]},
-        ...
+        "wrong": {"payoffs": [1, -1]},
+        "right too": {"payoffs": [-1, 1]},
+        "wrong too": {"payoffs": ["1/2", -0.5]}
       }
     }
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.errors import OptionError
+from jaxcfr.errors import MissingPackageError, OptionError
 from jaxcfr.games.array_game import CHANCE, TERMINAL, ArrayGame, x64_enabled
 
 _MEMBERS = ("init", "step", "observe", "num_players", "num_actions")
@@ -166,13 +166,14 @@ def from_pgx(env: Any) -> PgxGame:
       env: what `pgx.make(name)` returned, or the name itself.
 
     Raises:
-      OptionError: pgx is not installed, there is no such environment, or `env` is none.
+      MissingPackageError: pgx is not installed.
+      OptionError: there is no such environment, or `env` is none.
     """
     if isinstance(env, str):
         try:
             pgx = importlib.import_module("pgx")
         except ImportError as error:
-            raise OptionError('from_pgx(name) needs the package pgx: pip install "jaxcfr[pgx]"') from error
+            raise MissingPackageError('from_pgx(name) needs the package pgx: pip install "jaxcfr[pgx]"') from error
         try:
             env = pgx.make(env)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""Time to an exploitability, for every variant, in float64 and without compilation; and for the linear program."""
+"""Time to an exploitability, for every variant, without compilation; and for the linear program."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from rich.table import Table
 
 import jaxcfr
 from benchmarks.common import GAMES, lower
+from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.variants import VARIANTS
 from jaxcfr.tree.game_tree import GameTree
 
 TARGETS = (1e-2, 1e-4, 1e-6, 1e-8)
 
 
-def curve(tree: GameTree, variant: Any, seconds: float) -> list[tuple[int, float, float]]:
+def curve(tree: GameTree, judge: GameTree, variant: Any, seconds: float, stop: float) -> list[tuple[int, float, float]]:
     """(iterations, seconds, exploitability) while a run goes on: checked at growing intervals, the checks not timed."""
     state = jaxcfr.solve(tree, variant, 0)
     jax.block_until_ready(jaxcfr.solve(tree, variant, 1))
-    jaxcfr.exploitability(tree, jaxcfr.average_strategy(tree, state))
+    _judged(judge, tree, state)
     points, done, spent = [], 0, 0.0
     while spent < seconds:
         step = max(10, done // 4)
@@ -35,31 +36,48 @@ def curve(tree: GameTree, variant: Any, seconds: float) -> list[tuple[int, float
         state = jax.block_until_ready(jaxcfr.solve(tree, variant, step, state))
         spent += time.perf_counter() - start
         done += step
-        value = float(jaxcfr.exploitability(tree, jaxcfr.average_strategy(tree, state)))
+        value = _judged(judge, tree, state)
         points.append((done, spent, value))
-        if value <= TARGETS[-1]:
+        if value <= stop:
             break
     return points
+
+
+def _judged(judge: GameTree, tree: GameTree, state: Any) -> float:
+    """The exploitability of a run's average, computed in float64."""
+    strategy = jax.tree.map(lambda values: values.astype(judge.dtype), jaxcfr.average_strategy(tree, state))
+    normalised = tuple(map(_normalised, judge.treeplexes, strategy))
+    return float(jaxcfr.exploitability(judge, normalised))
+
+
+@jax.jit
+def _normalised(treeplex: Any, strategy: Any) -> Any:
+    return treeplex.over_tables(normalise, strategy, treeplex.uniform)
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     jax.config.update("jax_enable_x64", True)
     rows = []
     for name in arguments.games:
-        tree = lower(name, "float64", histories=True)
+        tree = lower(name, arguments.dtype, histories=True)
+        judge = lower(name, "float64")
         for variant in arguments.variants:
             if variant.startswith("hs_"):
                 made = VARIANTS[variant](15 if "pcfr" in variant else 30, arguments.horizon)
             else:
                 made = VARIANTS[variant]()
-            rows.append({"game": name, "method": variant, "curve": curve(tree, made, arguments.cap)})
+            rows.append(
+                {"game": name, "method": variant, "curve": curve(tree, judge, made, arguments.cap, arguments.stop)}
+            )
+        if arguments.dtype == "float32":
+            continue
         start = time.perf_counter()
         strategy = jaxcfr.solve_lp(tree).strategy
         spent = time.perf_counter() - start
-        reached = float(jaxcfr.exploitability(tree, strategy))
+        reached = float(jaxcfr.exploitability(judge, strategy))
         rows.append({"game": name, "method": "linear program", "curve": [(0, spent, reached)]})
         jax.clear_caches()
-    table = Table(title=f"seconds to an exploitability (float64, at most {arguments.cap:g} s), else a dash")
+    table = Table(title=f"seconds to an exploitability ({arguments.dtype}, at most {arguments.cap:g} s), else a dash")
     for heading in ("game", "method", *(f"{target:g}" for target in TARGETS), "reached", "in s", "iterations"):
         table.add_column(heading, justify="left" if heading in ("game", "method") else "right")
     for row in rows:
@@ -96,6 +114,8 @@ def add(commands: Any) -> None:
     command.add_argument("--games", nargs="+", choices=list(GAMES), default=list(GAMES))
     command.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
     command.add_argument("--cap", type=float, default=30.0, help="seconds for each variant and game")
+    command.add_argument("--stop", type=float, default=TARGETS[-1], help="the exploitability at which a run ends")
+    command.add_argument("--dtype", choices=("float32", "float64"), default="float64", help="of the solver")
     command.add_argument("--horizon", type=int, default=10_000, help="length of the runs with hyperparameter schedules")
     command.add_argument("--plot", type=Path, help="write a picture for each game to this directory")
     command.set_defaults(function=run)

@@ -98,6 +98,17 @@ def test_a_sweep_goes_on():
     assert all(map(np.array_equal, jax.tree.leaves(second), jax.tree.leaves(once)))
 
 
+def test_a_sweep_in_chunks():
+    """For batches that would not fit: `lax.map` runs chunks of `vmap`, the last one smaller."""
+    tree = lowered("kuhn_poker")
+
+    def run(gamma):
+        return strategy_after(tree, jaxcfr.dcfr_plus(1.5, gamma), 20)
+
+    chunks = jax.jit(lambda gammas: jax.lax.map(run, gammas, batch_size=2))(GAMMAS)
+    assert_alike(chunks, [run(gamma) for gamma in GAMMAS])
+
+
 def test_nested_sweeps_and_out_axes():
     tree = lowered("kuhn_poker")
 

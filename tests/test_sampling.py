@@ -15,6 +15,7 @@ from jaxcfr import errors
 from jaxcfr.traversal import outcome, randomness, walks
 from jaxcfr.traversal.full_tree import counterfactual_regrets
 from jaxcfr.traversal.sampling import _cumulative, _probabilities
+from jaxcfr.tree.moves import private_chance
 
 CASES = Path(__file__).parent / "cases"
 SAMPLERS = {
@@ -22,6 +23,7 @@ SAMPLERS = {
     "external, one walk": jaxcfr.external_sampling(batch=1),
     "chance": jaxcfr.chance_sampling(batch=64),
     "chance, 2 rolls": jaxcfr.chance_sampling(2, batch=64),
+    "public chance": jaxcfr.chance_sampling(batch=8, public=True),
     "outcome": jaxcfr.outcome_sampling(batch=64),
     "outcome, baselines": jaxcfr.outcome_sampling(batch=64, baseline=jaxcfr.control_variate()),
     "outcome, baselines by history": jaxcfr.outcome_sampling(
@@ -313,3 +315,27 @@ def test_pruning_under_floored_regrets_warns():
     ):
         with pytest.raises(errors.OptionError):
             make()
+
+
+def test_private_and_public_chance_are_told_apart():
+    """In Leduc poker the hands are private and the board is public; in Kuhn poker all is private."""
+    for name, depths in (("leduc_poker", {0, 1}), ("kuhn_poker", {0, 1}), ("liars_dice(dice_sides=3)", {0, 1})):
+        histories = jaxcfr.lower(jaxcfr.load_game(name)).tree.histories
+        private = private_chance(histories)
+        chance = np.asarray(histories.player) == -1
+        depth = np.searchsorted(np.asarray(histories.level_offsets), np.arange(len(chance)), side="right") - 1
+        assert set(depth[private].tolist()) == depths
+        np.testing.assert_array_equal(private, chance & np.isin(depth, list(depths)))
+
+
+@QUICK
+def test_more_rolls_vary_less():
+    """Variance of the regrets of one walk on Kuhn poker, whose two deals are each rolled k times."""
+    tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker")).tree
+    strategy = jaxcfr.uniform_strategy(tree)
+    spread = []
+    for traversal in (jaxcfr.chance_sampling(1), jaxcfr.chance_sampling(3)):
+        _, variance, _ = moments(tree, traversal, 0, strategy, sampling_state(tree, traversal), 300)
+        spread.append(300 * float(variance.sum()))
+    print("variance of the regrets with 1 and 3 rolls:", spread)
+    assert spread[1] < 0.5 * spread[0]

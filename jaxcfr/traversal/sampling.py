@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxcfr.concrete import is_concrete
-from jaxcfr.errors import OptionError
+from jaxcfr.errors import OptionError, SolverError
 from jaxcfr.regret.schedules import SCHEDULES, Hyperparameter, at, hyperparameter
 from jaxcfr.traversal import outcome, randomness, walks
 from jaxcfr.traversal.base import SamplingState, Traversal
@@ -19,6 +19,7 @@ from jaxcfr.traversal.baselines import Baseline, ControlVariate
 from jaxcfr.traversal.full_tree import regrets_of_values
 from jaxcfr.traversal.pruning import ProbabilisticPruning, choices
 from jaxcfr.tree.game_tree import GameTree, Strategy
+from jaxcfr.tree.moves import private_chance
 
 
 def _cumulative(tree: GameTree, strategy: Strategy) -> Array:
@@ -64,6 +65,15 @@ class ChanceSampling(Traversal):
 
     batch: int = dataclasses.field(metadata={"static": True})
     rolls: int = dataclasses.field(metadata={"static": True})
+    public: bool = dataclasses.field(metadata={"static": True})
+
+    def init(self, tree: GameTree) -> tuple[Array, ...]:
+        """Which chance moves are private, `[N]` bool, where they are told apart."""
+        if not self.public:
+            return ()
+        if not is_concrete(tree.histories):
+            raise SolverError("chance_sampling(public=True) begins outside of jit and vmap: make a state there first")
+        return (jnp.asarray(private_chance(tree.histories)),)
 
     def regrets(
         self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
@@ -73,6 +83,8 @@ class ChanceSampling(Traversal):
         walker = walks.Walker(
             tree, player, True, self.rolls, seed, _cumulative(tree, strategy), _probabilities(tree, strategy)
         )
+        if self.public:
+            walker = dataclasses.replace(walker, private=sampling.memory[0])
         return _walk(walker, self.batch, strategy, sampling)
 
 
@@ -145,7 +157,7 @@ def external_sampling(batch: int = 256, *, pruning: ProbabilisticPruning | None 
     return ExternalSampling(pruning, _batch(batch))
 
 
-def chance_sampling(chance_samples: int = 1, *, batch: int = 1) -> ChanceSampling:
+def chance_sampling(chance_samples: int = 1, *, batch: int = 1, public: bool = False) -> ChanceSampling:
     """Chance sampling: draws chance's outcomes, walks every action of all players.
 
     Zinkevich et al. 2007. With two or more `chance_samples` every chance move that a walk comes to is drawn so many
@@ -155,11 +167,15 @@ def chance_sampling(chance_samples: int = 1, *, batch: int = 1) -> ChanceSamplin
     Args:
       chance_samples: k, how many outcomes are drawn at each chance move.
       batch: walks of each player and iteration.
+      public: public chance sampling (Johanson et al. 2012): only outcomes that everybody sees at once are drawn, such
+        as the cards of a board; of the others, such as private hands, all are walked, by their probability.
 
     Raises:
       OptionError: an argument makes no sense.
     """
-    return ChanceSampling(_batch(batch), _batch(chance_samples, "chance_samples", 64))
+    if not isinstance(public, bool):
+        raise OptionError(f"public has to be True or False, not {public!r}")
+    return ChanceSampling(_batch(batch), _batch(chance_samples, "chance_samples", 64), public)
 
 
 def outcome_sampling(

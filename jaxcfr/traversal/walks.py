@@ -179,6 +179,8 @@ class Walker:
       cumulative: cumulative probabilities of everyone's strategy and of chance.
       probabilities: everyone's strategies in one vector (only where walks branch at everyone's decisions).
       choices: the updating player's actions that are not pruned, or None.
+      private: `[N]` bool, chance moves where walks take all outcomes, by their probability, or None for nowhere (only
+        where walks branch at everyone's decisions).
     """
 
     tree: GameTree
@@ -189,6 +191,7 @@ class Walker:
     cumulative: Array
     probabilities: Array | None = None
     choices: Choices | None = None
+    private: Array | None = None
 
     def run(self, batch: int) -> Tally:
         """All walks of an iteration; the mean of what they are worth."""
@@ -240,6 +243,10 @@ class Walker:
         leaf = valid & (rows.actor == TERMINAL_CODE)
         inner = valid & ~leaf
         chance = rows.actor == CHANCE_CODE
+        dealt = jnp.zeros_like(chance)
+        if self.private is not None:
+            dealt = chance & take(self.private, jnp.where(valid, node, 0))
+            chance = chance & ~dealt
         own = inner & (rows.actor == PLAYER_CODE + self.player)
         branches = inner & ~chance if self.everyone else own
         action = jnp.zeros_like(node)
@@ -286,9 +293,12 @@ class Walker:
         after = jnp.where(mine, flat + chosen * stride, flat)
         child_weight = None
         if weight is not None and self.probabilities is not None:
-            other = take(branches & ~own, parent)
+            other = take(branches & ~own & ~dealt, parent)
             played = take(self.probabilities, jnp.where(other & inside, take(rows.base, parent) + chosen * stride, 0))
             factor = jnp.where(other, played, jnp.where(mine, 1, 1 / self.rolls))
+            if self.private is not None:
+                reached = take(histories.chance, jnp.where(inside, child, 0))
+                factor = jnp.where(take(dealt, parent), reached, factor)
             child_weight = jnp.where(inside, take(weight, parent) * factor, 1)
 
         # Where nothing is left below them, new walks begin.

@@ -9,6 +9,7 @@ probabilities.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import jax
@@ -44,6 +45,39 @@ class Moves:
     rows: Array
     chance: Array
     most_children: int = dataclasses.field(metadata={"static": True})
+
+
+def private_chance(histories: Any) -> np.ndarray:
+    """Where chance moves so that some player does not learn the outcome at once: `[N]` bool, host side.
+
+    A chance move is public if no information set below it holds histories of two of its outcomes.
+
+    Args:
+      histories: a `jaxcfr.tree.game_tree.Histories`.
+    """
+    player, parent = np.asarray(histories.player), np.asarray(histories.parent)
+    infoset, offsets = np.asarray(histories.infoset).astype(np.int64), histories.level_offsets
+    private = np.zeros(len(player), bool)
+    # One number for every information set of any player.
+    number = infoset * (int(player.max(initial=0)) + 1) + player
+    for depth in range(len(offsets) - 2):
+        if not np.any(player[offsets[depth] : offsets[depth + 1]] == CHANCE):
+            continue
+        # The outcome through which each history is reached.
+        outcome = np.full(len(player), -1, np.int64)
+        start, stop = offsets[depth + 1], offsets[depth + 2]
+        outcome[start:stop] = np.where(player[parent[start:stop]] == CHANCE, np.arange(start, stop), -1)
+        for first, last in itertools.pairwise(offsets[depth + 2 :]):
+            outcome[first:last] = outcome[parent[first:last]]
+        rows = np.flatnonzero((outcome >= 0) & (player >= 0))
+        if not len(rows):
+            continue
+        above = parent[outcome[rows]].astype(np.int64)
+        order = np.lexsort((outcome[rows], above, number[rows]))
+        sets, above, outcomes = number[rows][order], above[order], outcome[rows][order]
+        mixed = (sets[1:] == sets[:-1]) & (above[1:] == above[:-1]) & (outcomes[1:] != outcomes[:-1])
+        private[above[1:][mixed]] = True
+    return private
 
 
 def build_moves(nodes: NodeTable, facts: NodeFacts, treeplexes: list[Treeplex], dtype: Any) -> Moves:

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 
 import jaxcfr
+from jaxcfr.subgames.solving import side_by_side
 
 BETS = ((1, 1), (1, 2, 1), (2, 1), (2, 2, 1), (1, 2, 2, 1))
 VARIANT = jaxcfr.cfr_plus()
@@ -33,7 +34,7 @@ def least(run: Callable[[int], Any], iterations: int) -> float:
 def report(name: str, run: Callable[[int], Any], games: int = 1) -> None:
     short, long = least(run, 100), least(run, 1100)
     print(
-        f"{name:44}{1e3 * short / games:8.2f} ms for 100 iterations {1e3 * (long - short) / games:8.2f} us an iteration"
+        f"{name:48}{1e3 * short / games:8.2f} ms for 100 iterations {1e3 * (long - short) / games:8.2f} us an iteration"
     )
 
 
@@ -51,16 +52,8 @@ def main() -> None:
     for safety in ("resolve", "maxmargin"):
         report(f"one part, {safety}, for one player", alone(part.game(0, safety).tree))  # type: ignore[arg-type]
     subgames = [jaxcfr.Subgame.public(game, blueprint, (0, 2, *bets)) for bets in BETS]
-    trees = jaxcfr.stack([subgame.game(0).tree for subgame in subgames])
-
-    @jax.jit
-    def together(trees: Any, iterations: Any) -> Any:
-        def one(tree: Any) -> Any:
-            return jaxcfr.average_strategy(tree, jaxcfr.solve(tree, VARIANT, iterations))
-
-        return jax.vmap(one)(trees)
-
-    report("five parts together, resolve, for each", lambda iterations: together(trees, iterations), len(BETS))
+    together = side_by_side([game.tree for subgame in subgames for game in subgame.games()])
+    report("five parts together, resolve, both players, each", alone(together), len(BETS))
     for depth, values in ((2, None), (3, None), (3, "biased")):
         limited = jaxcfr.Subgame.public(game, blueprint, path, max_depth=depth, leaf_values=values)
         name = f"depth limit {depth}, {values or 'one'} value{'s' if values else ''}"

@@ -405,15 +405,19 @@ def test_leduc_resolved_from_an_equilibrium_for_long() -> None:
 
 
 @pytest.mark.usefixtures("quick_compilation")
-def test_parts_of_one_shape_are_solved_together() -> None:
+@pytest.mark.parametrize("safety", ["resolve", "unsafe"])
+def test_parts_are_solved_together_as_if_alone(safety: Any) -> None:
+    """Of different shapes, and for players who do and do not get there."""
     game, blueprint = kuhn()
-    poor = jaxcfr.Blueprint(game, blueprint.lowered, jaxcfr.uniform_strategy(blueprint.lowered.tree))
-    subgames = [jaxcfr.Subgame.public(game, b, (0, 1, 0)) for b in (blueprint, poor)]
-    single = [subgame.solve(20, jaxcfr.cfr_plus()) for subgame in subgames]
-    together = jaxcfr.solve_together(subgames, 20, jaxcfr.cfr_plus())
-    for a, b in zip(single, together, strict=True):
-        for x, y in zip(jax.tree.leaves(a.strategies), jax.tree.leaves(b.strategies), strict=True):
+    subgames = [jaxcfr.Subgame.public(game, blueprint, path) for path in ((0, 1, 0), (0, 1, 1))]
+    together = jaxcfr.solve_together(subgames, 20, jaxcfr.cfr_plus(), safety=safety)
+    for subgame, both in zip(subgames, together, strict=True):
+        alone = subgame.solve(20, jaxcfr.cfr_plus(), safety=safety)
+        assert len(both.strategies) == len(alone.strategies)
+        for x, y in zip(jax.tree.leaves(alone.strategies), jax.tree.leaves(both.strategies), strict=True):
             np.testing.assert_allclose(x, y, atol=1e-9)
+    with pytest.raises(errors.SubgameError, match="at least one"):
+        jaxcfr.solve_together([])
 
 
 @pytest.mark.parametrize("safety", [*SAFE, "unsafe", "shift"])

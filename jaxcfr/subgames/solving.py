@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxcfr.errors import SubgameError
@@ -14,14 +15,18 @@ from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.solve import Updates, average_strategy, solve
 from jaxcfr.subgames.blueprint import Blueprint
 from jaxcfr.subgames.depth import LeafValues
+from jaxcfr.subgames.part import Assembly
 from jaxcfr.subgames.public import PublicSubgame
 from jaxcfr.subgames.resolving import ResolvingGame, Safety
 from jaxcfr.subgames.solved import SolvedSubgame
 from jaxcfr.subgames.subgame import Subgame
 from jaxcfr.subgames.terminals import TerminalFunction
+from jaxcfr.tree.build import build_tree
 from jaxcfr.tree.convert import uniform_strategy
-from jaxcfr.tree.game_tree import GameTree, Strategy, stack
+from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.lower import lower
+from jaxcfr.tree.nodes import CHANCE
+from jaxcfr.tree.payoffs import PayoffTable
 
 
 def solve_subgame(
@@ -108,44 +113,82 @@ def solve_together(
     safety: Safety = "resolve",
     updates: Updates = "alternating",
 ) -> list[SolvedSubgame]:
-    """Solves several parts of a game at once: those whose games have the same shape run as one program.
+    """Solves several parts of a game at once, in one program: the same solutions, up to rounding, in less time.
+
+    All their games are laid side by side in one tree, whatever their shapes.
 
     Args:
-      subgames: closed parts of the same game.
+      subgames: closed parts.
       iterations, variant, updates: as in `jaxcfr.solve`.
       safety: as in `PublicSubgame.solve`.
 
     Raises:
-      SubgameError: nobody gets to one of them.
+      SubgameError: there is nothing to solve, or nobody gets to one of the parts, or one has a value function, which
+        is solved alone.
     """
     variant = dcfr_plus() if variant is None else variant
     games = [subgame.games(safety) for subgame in subgames]
     for subgame, own in zip(subgames, games, strict=True):
         if not own:
             raise SubgameError(f"{subgame!r}: neither player gets there by its own strategy")
-    solutions: list[list[Strategy]] = [[()] * len(own) for own in games]
-    groups: dict[Any, list[tuple[int, int]]] = {}
-    for i, own in enumerate(games):
-        for j, game in enumerate(own):
-            groups.setdefault(_shape(game), []).append((i, j))
-    for members in groups.values():
-        trees = stack([games[i][j].tree for i, j in members])
-        strategies = _solve_stack(trees, variant, iterations, updates)
-        for number, (i, j) in enumerate(members):
-            solutions[i][j] = jax.tree.map(lambda values, n=number: values[n], strategies)
+        if not all(isinstance(game.tree.payoffs, PayoffTable) for game in own):
+            raise SubgameError(f"{subgame!r}: a part with a value function has to be solved alone")
+    everything = [game for own in games for game in own]
+    if not everything:
+        raise SubgameError("solve_together needs at least one subgame")
+    tree = side_by_side([game.tree for game in everything])
+    strategy = average_strategy(tree, solve(tree, variant, iterations, updates=updates))
+    waiting = iter(_apart(tree, strategy, everything))
     return [
-        SolvedSubgame(subgame.blueprint, subgame.part, own, solved, variant=variant, iterations=iterations)
-        for subgame, own, solved in zip(subgames, games, solutions, strict=True)
+        SolvedSubgame(
+            subgame.blueprint, subgame.part, own, [next(waiting) for _ in own], variant=variant, iterations=iterations
+        )
+        for subgame, own in zip(subgames, games, strict=True)
     ]
 
 
-def _solve_stack(trees: GameTree, variant: RegretVariant, iterations: int, updates: Updates) -> Strategy:
-    def one(tree: GameTree) -> Strategy:
-        return average_strategy(tree, solve(tree, variant, iterations, updates=updates))
+def side_by_side(trees: Sequence[GameTree]) -> GameTree:
+    """One tree whose root leads to several two-player games, each with weight 1, so that none sees the others.
 
-    return jax.vmap(one)(trees)
+    The information sets of the first come first, then those of the second, and so on.
+    """
+    assembly = Assembly()
+    top = assembly.add(CHANCE, -1)
+    infosets, leaves = [0, 0], 0
+    payoffs: list[np.ndarray] = []
+    num_actions: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    for tree in trees:
+        histories = tree.histories
+        assert histories is not None
+        player = np.asarray(histories.player)
+        parent = assembly.size + np.asarray(histories.parent, np.int64)
+        parent[0] = top[0]
+        offset = np.select([player == 0, player == 1], infosets, 0)
+        terminal = np.asarray(histories.terminal)
+        row = np.where(terminal >= 0, leaves + terminal, -1)
+        chance = np.asarray(histories.chance, np.float64)
+        assembly.add(player, parent, np.asarray(histories.infoset) + offset, chance, row)
+        payoffs.append(np.asarray(tree.terminal_payoffs, np.float64))
+        leaves += tree.num_terminals
+        for p in range(2):
+            num_actions[p].append(np.asarray(tree.treeplexes[p].num_actions))
+            infosets[p] += tree.num_infosets[p]
+    nodes, ends = assembly.finish((np.concatenate(num_actions[0]), np.concatenate(num_actions[1])))
+    nodes = dataclasses.replace(nodes, payoffs=np.concatenate(payoffs)[ends.row])
+    return build_tree(nodes, dtype=trees[0].dtype, histories=False, general_sum=not trees[0].constant_sum)
 
 
-def _shape(game: ResolvingGame) -> Any:
-    leaves, structure = jax.tree.flatten(game.tree)
-    return structure, tuple((np.shape(leaf), leaf.dtype) for leaf in leaves)
+def _apart(tree: GameTree, strategy: Strategy, games: Sequence[ResolvingGame]) -> list[Strategy]:
+    """The strategies of the games that lie side by side in a tree."""
+    result: list[list[Any]] = [[] for _ in games]
+    for player in range(2):
+        values = np.asarray(strategy[player])[tree.treeplexes[player].sequence_indices()[0]]
+        start = 0
+        for game, own in zip(games, result, strict=True):
+            treeplex = game.tree.treeplexes[player]
+            indices, _ = treeplex.sequence_indices()
+            flat = np.zeros(treeplex.size, tree.dtype)
+            flat[indices] = values[start : start + len(indices)]
+            start += len(indices)
+            own.append(jnp.asarray(flat))
+    return [tuple(own) for own in result]

@@ -343,7 +343,7 @@ def test_damaged_files_raise_nothing_else(name: str) -> None:
             assert format_json(parse_json(format_json(game))) == format_json(game)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=100, deadline=None)
 @given(st.data())
 def test_values_of_any_kind_raise_nothing_else(data: st.DataObject) -> None:
     """Some value anywhere in a file is replaced by any other."""

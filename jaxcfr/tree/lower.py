@@ -97,7 +97,8 @@ def lower(
     """Lowers a game to tensors: walks it breadth first, once, and builds its `GameTree`.
 
     An array game is expanded a level at a time, some ten times faster, and so is a large game whose `array_game()`
-    returns one; the tree is the same. A game with a method `walk_histories(max_nodes)` walks itself.
+    returns one; the tree is the same. A game with a method `walk_histories(max_nodes)` walks itself, and one
+    whose `estimated_histories()` tells of far too many is refused unseen.
 
     Args:
       game: the root, an object with the methods of `jaxcfr.Game`, or a `jaxcfr.ArrayGame`.

@@ -391,10 +391,11 @@ def test_leduc_resolved_from_an_equilibrium_for_long() -> None:
         return float(jaxcfr.exploitability(tree, composed.strategy))
 
     assert after("resolve", 6250, jaxcfr.vanilla()) < 4e-3
-    curve = [after("resolve", n, jaxcfr.vanilla(), "simultaneous") for n in (400, 1600, 6400, 25_600)]
-    for before, later in itertools.pairwise(curve):
-        assert 1.4 < before / later < 2.9  # 1/sqrt(T) is 2
-    assert after("resolve", 100_000, jaxcfr.cfr_plus()) < 1e-5
+    counts = (400, 1600, 6400, 25_600)
+    curve = [after("resolve", n, jaxcfr.vanilla(), "simultaneous") for n in counts]
+    slope = float(np.polyfit(np.log(counts), np.log(curve), 1)[0])
+    assert -0.75 < slope < -0.45, curve  # 1/sqrt(T), or a little better
+    assert after("resolve", 100_000, jaxcfr.cfr_plus()) < 2e-5
     assert after("resolve", 25_600, jaxcfr.pdcfr_plus()) < 1e-6
     for iterations in (400, 6400):
         for updates in ("simultaneous", "alternating"):

@@ -349,7 +349,10 @@ def test_help_and_version(command):
         (["solve", "kuhn_poker", "--iterations", str(2**31)], "--iterations"),
         (["solve", "kuhn_poker", "--eval-every", "0"], "--eval-every"),
         (["solve", "kuhn_poker", "--seed", "x"], "--seed"),
-        (["solve", "kuhn_poker", "--updates", "sometimes"], "has to be alternating or simultaneous or best_response, not sometimes"),
+        (
+            ["solve", "kuhn_poker", "--updates", "sometimes"],
+            "alternating or simultaneous or best_response, not sometimes",
+        ),
         (["solve", "kuhn_poker", "--dtype", "float16"], "'--dtype': it has to be float32 or float64, not float16"),
         (["solve", "kuhn_poker", "--regret", "dcfr_plus:"], "nothing after the colon"),
         (["solve", "kuhn_poker", "--regret", "dcfr:gamma=inf"], "gamma"),

@@ -339,3 +339,25 @@ def test_more_rolls_vary_less():
         spread.append(300 * float(variance.sum()))
     print("variance of the regrets with 1 and 3 rolls:", spread)
     assert spread[1] < 0.5 * spread[0]
+
+
+def test_on_the_command_line(tmp_path, capsys):
+    from jaxcfr.cli import main
+
+    out = tmp_path / "kuhn.npz"
+    command = ["solve", "kuhn_poker", "-n", "20", "--algorithm", "external_sampling", "--batch", "16", "--json"]
+    results = []
+    for seed in ("7", "7", "8"):
+        assert main([*command, "--seed", seed, "--eval-every", "20", "--out", str(out)]) == 0
+        results.append(capsys.readouterr().out.split('"seconds"')[0])
+    assert results[0] == results[1] != results[2]
+    assert jaxcfr.Profile.load(out).variant.endswith("external_sampling")
+    for wrong, words in (
+        (["--algorithm", "vanilla"], "full_tree"),
+        (["--batch", "8"], "--batch belongs to"),
+        (["--algorithm", "external_sampling", "--exploration", "0.5"], "outcome_sampling"),
+        (["--algorithm", "outcome_sampling", "--exploration", "2"], "exploration"),
+        (["--algorithm", "outcome_sampling", "--seed", "-1"], "seed"),
+    ):
+        assert main(["solve", "kuhn_poker", *wrong]) == 2
+        assert words in capsys.readouterr().err

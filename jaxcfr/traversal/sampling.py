@@ -139,8 +139,9 @@ def external_sampling(batch: int = 256, *, pruning: ProbabilisticPruning | None 
 
     Lanctot et al. 2009. In each iteration every player updates once, from the mean over `batch` walks with the
     strategies of this iteration. A walk costs what it visits. Besides, an iteration passes over the tables of all
-    information sets once, to discount and to match regrets: choose the batch large enough that this is little
-    (256 walks on Leduc poker, 1,000 on Liar's dice with six faces).
+    information sets once, to discount and to match regrets, and a step of the walks has a cost of its own: choose the
+    batch large enough that both are little. Measured on Leduc poker, one walk of each player takes 4.6, 2.4 and 1.5
+    microseconds in batches of 256, 1,024 and 4,096.
 
     Averages weight each iterate by the player's own reach, exactly. Information sets that were never visited have no
     regret, are played uniformly and come out uniform wherever they count for nothing else.

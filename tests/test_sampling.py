@@ -361,3 +361,14 @@ def test_on_the_command_line(tmp_path, capsys):
     ):
         assert main(["solve", "kuhn_poker", *wrong]) == 2
         assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("faces", [3, 5])
+def test_compiled_weights_are_those_of_single_operations(faces):
+    """In float32, where XLA once fused a gather with what it reads and read wrong entries (five faces)."""
+    tree = jaxcfr.lower(jaxcfr.load_game(f"liars_dice(dice_sides={faces})"), dtype="float32").tree
+    for treeplex in tree.treeplexes:
+        compiled = jax.jit(lambda treeplex: treeplex.realization_weights(treeplex.uniform))(treeplex)
+        with jax.disable_jit():
+            single = treeplex.realization_weights(treeplex.uniform)
+        np.testing.assert_allclose(compiled, single, rtol=1e-6)

@@ -17,7 +17,7 @@ from rich.table import Table
 
 FAMILIES = {
     "liars_dice": [f"liars_dice(dice_sides={sides})" for sides in (4, 5, 6, 7, 8)],
-    "leduc_poker": [f"leduc_poker(ranks={ranks})" for ranks in (3, 6, 12, 25, 50)],
+    "leduc_poker": [f"leduc_poker(ranks={ranks})" for ranks in (3, 6, 12, 25)],
     "goofspiel": [f"goofspiel(num_cards={cards},imp_info=True,points_order=descending)" for cards in (5, 6)],
 }
 

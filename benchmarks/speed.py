@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             value = row[column]
             cells.append("-" if value is None else f"{value * 1e6:,.1f} ({value / row['jaxcfr']:.3g}x)")
         table.add_row(*cells, f"{row['lowering'] + row['first_iteration']:.1f}")
-    Console().print(table)
+    Console(width=130).print(table)
     print("Set-up: lowering and the first iteration, compilation included, in a fresh process (without the import).")
     return {"rows": rows}
 

@@ -421,9 +421,11 @@ def _batched_loop(updates: Updates) -> Callable[..., SolverState]:
             for leaf, flag in zip(jax.tree.leaves(tree), jax.tree.leaves(batched[0]), strict=True)
         ]
         if any(indices) or not variant.elementwise or not isinstance(tree.payoffs, PayoffTable):
-            axes = jax.tree.map(lambda flag: 0 if flag else None, tuple(batched))
             plain = functools.partial(_loop, updates=updates)
-            result = jax.vmap(plain, in_axes=axes, axis_size=size)(*arguments)
+            axes = jax.tree.map(lambda flag: 0 if flag else None, tuple(batched))
+            together = jax.vmap(plain, in_axes=axes, axis_size=size)
+            one_by_one = functools.partial(_one_by_one, plain, tuple(batched)) if any(indices) else together
+            result = jax.lax.platform_dependent(*arguments, cpu=one_by_one, default=together)
             return result, jax.tree.map(lambda _: True, result)
 
         def last(leaf: Array, flag: bool) -> Array:
@@ -448,6 +450,19 @@ def _batched_loop(updates: Updates) -> Callable[..., SolverState]:
         return jax.jvp(functools.partial(_loop, updates=updates), primals, tangents)
 
     return differentiable
+
+
+def _one_by_one(function: Callable[..., Any], batched: tuple[Any, ...], *arguments: Any) -> Any:
+    """`vmap` as a loop: trees that differ in their indices have nothing that a CPU could vectorise."""
+    leaves, structure = jax.tree.flatten(arguments)
+    flags = jax.tree.leaves(batched)
+
+    def one(mapped: list[Array]) -> Any:
+        rest = iter(mapped)
+        merged = [next(rest) if flag else leaf for leaf, flag in zip(leaves, flags, strict=True)]
+        return function(*jax.tree.unflatten(structure, merged))
+
+    return jax.lax.map(one, [leaf for leaf, flag in zip(leaves, flags, strict=True) if flag])
 
 
 def _num_programs() -> int:

@@ -199,10 +199,12 @@ class PayoffTable:
             parts = tuple(block.product(player, weights) for block in self.blocks)
             return (*parts, self.entries[player].product(player, weights)) if self.entries else parts
 
-        parts = apart(place, products, weights)
-        batch = weights[player].shape[1:]
-        zero = jnp.zeros((1, *batch), weights[player].dtype)
-        return jnp.concatenate([*(part.reshape(-1, *batch) for part in parts), zero])[place]
+        def joined(*parts: Array) -> Array:
+            batch = weights[player].shape[1:]
+            zero = jnp.zeros((1, *batch), weights[player].dtype)
+            return jnp.concatenate([*(part.reshape(-1, *batch) for part in parts), zero])
+
+        return apart(place, joined, *apart(place, products, weights))[place]
 
     def spread(self) -> Array:
         """About the range of each player's payoffs, `[P]`, over the leaves that chance can reach."""

@@ -26,11 +26,9 @@ from jaxcfr.tree.segments import SegmentSum, as_numpy, build_segment_sum
 SCAN_GATHER_LIMIT = 8
 """Inside scans, child sums by gathers may read at most this many times more entries than there are."""
 
-STORED_WEIGHTS, STORED_VALUES = 256, 20_000
+STORED_WEIGHTS, STORED_VALUES = 2_000, 20_000
 """The weights of a level with so many entries are stored before the next one gathers them (see `apart`), and the values
-before they are joined: for smaller levels that costs more time, compiling above all, than it saves. Weights are stored
-from fewer entries on than speed asks for: XLA for CPUs (jaxlib 0.10.2) read wrong entries where it fused the gather
-with the joining of 5, 30 and 350 entries (Liar's dice with five faces, float32)."""
+before they are joined: for smaller levels that costs more time, compiling above all, than it saves."""
 
 
 @jax.tree_util.register_dataclass
@@ -125,14 +123,15 @@ class Treeplex:
             reach = level[self.entry_parent[index]] if index else jnp.ones((stage.columns, *batch), strategy.dtype)
             if stage.num_levels == 1:
 
-                def below(reach: Array, stage: Stage = stage) -> list[Array]:
-                    return [
+                def below(reach: Array, stage: Stage = stage) -> tuple[list[Array], Array]:
+                    weights = [
                         _piece(tables, bucket) * part
                         for bucket, part in zip(stage.buckets, _columns(reach, stage), strict=True)
                     ]
+                    return weights, jnp.concatenate(list(map(_entries, weights)))
 
-                weights = apart(self.parent, below, reach) if stage.entries >= STORED_WEIGHTS else below(reach)
-                level = jnp.concatenate(list(map(_entries, weights)))
+                stored = len(stage.buckets) > 1 or stage.entries >= STORED_WEIGHTS
+                weights, level = apart(self.parent, below, reach) if stored else below(reach)
                 for bucket, weight in zip(stage.buckets, weights, strict=True):
                     parts[bucket.table].append(weight)
             else:
@@ -218,8 +217,8 @@ class Treeplex:
 
         def add_below(level: Array, below: Array, parent: Array, children: Array) -> Array:
             if children.shape[0]:
-                extended = jnp.concatenate([below, jnp.zeros((1, *below.shape[1:]), below.dtype)])
-                return level + extended[children].sum(0).reshape(shape)
+                padded = below.at[children].get(mode="fill", fill_value=0)
+                return level + padded.sum(0).reshape(shape)
             return _entries(level).at[parent].add(below, mode="promise_in_bounds").reshape(shape)
 
         def step(below: Array, inputs: tuple[Any, ...]) -> tuple[Array, Array]:

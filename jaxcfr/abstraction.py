@@ -171,7 +171,9 @@ class Abstracted(_Wrapper):
                 f"{self.name}: at {self.inner!r}: {what} has {wrong[0]!r}, which is not one of the legal actions "
                 f"{list(legal)!r}"
             )
-        return kept
+        return tuple(
+            legal[legal.index(action)] for action in kept
+        )  # the game's own: an equal one may be of another type
 
     def step(self, action: Action) -> Abstracted:
         """The history after an action that is kept, or an outcome of chance."""

@@ -75,6 +75,12 @@ def test_what_an_abstraction_must_not_keep(rule: Any, message: str) -> None:
         jaxcfr.lower(jaxcfr.Abstracted(jaxcfr.load_game("kuhn_poker"), Keep(rule)))
 
 
+def test_actions_that_are_only_equal_to_legal_ones_are_taken_for_them() -> None:
+    few = jaxcfr.Abstracted(jaxcfr.load_game("kuhn_poker"), Keep(lambda game, player: (0.0, np.int64(1))))
+    assert [type(action) for action in few.step(0).step(1).legal_actions()] == [int, int]
+    assert jaxcfr.lower(few).tree.num_histories == 58
+
+
 def test_the_order_within_an_information_set_is_verified() -> None:
     def rule(game: Any, player: int) -> Any:
         other = game.infoset_key(1 - player)  # what the player does not see

@@ -256,6 +256,8 @@ def test_invariants() -> None:
         jaxcfr.check_invariants(solved, game, lambda history, row: False)
     with pytest.raises(errors.InvariantError, match=r"of player 1: the check failed: "):
         jaxcfr.check_invariants(solved, game, lambda history, row: {}["missing"])
+    with pytest.raises(errors.InvariantError, match=r"of player 1: the check failed: "):
+        jaxcfr.check_invariants(solved, game, lambda history, row: row >= 0)  # type: ignore[arg-type, return-value]
     passive = jaxcfr.Blueprint.train(jaxcfr.Abstracted(game, OnlyPass()), 3)
     with pytest.raises(errors.InvariantError, match="1 probabilities, but there are 2 legal actions"):
         jaxcfr.check_invariants(passive, game)
@@ -350,6 +352,18 @@ def test_games_that_cannot_be_cut() -> None:
         for call in (jaxcfr.Subgame.at, jaxcfr.Subgame.public):
             with pytest.raises(errors.NotTwoPlayerConstantSumError, match="solving a part of a game is defined for"):
                 call(other.game, other, path)
+        refusals: list[Any] = [
+            functools.partial(jaxcfr.solve_subgame_plain, other.game, 1),
+            functools.partial(jaxcfr.SubgameAgent, other),
+            functools.partial(other.with_terminals, lambda history: None),
+        ]
+        for refuse in refusals:
+            with pytest.raises(errors.NotTwoPlayerConstantSumError):
+                refuse()
+    for player in range(3):
+        root = many.best_values(player)[0]
+        response = jaxcfr.best_response(many.lowered.tree, many.strategy, player)
+        assert root == pytest.approx(float(response.value), rel=1e-5)
     with pytest.raises(errors.ChanceNotEnumerableError):
         jaxcfr.Blueprint.train(Sampled())
     with pytest.raises(errors.ChanceNotEnumerableError):
@@ -383,12 +397,33 @@ def test_arguments_that_make_no_sense() -> None:
             "the value function has to return",
             lambda: public(max_depth=1, leaf_values=_odd).solve(1),
         ),
+        (
+            errors.OptionError,
+            "has to return two arrays, not NoneType",
+            lambda: public(max_depth=1, leaf_values=lambda leaf, ranges: None).solve(1),
+        ),
+        (errors.SubgameError, "a list of profiles", lambda: public(max_depth=1, leaf_values=["biased"]).game(0)),
+        (errors.SubgameError, "a list of profiles", lambda: public(max_depth=1, leaf_values=blueprint).game(0)),
         (errors.OptionError, "closure has to be", lambda: public(closure="magic")),
         (errors.OptionError, "safety has to be one of resolve, maxmargin", lambda: public().solve(1, safety="sound")),
         (errors.OptionError, "makes one game for both players", lambda: public().game(0, "unsafe")),
         (errors.OptionError, "player has to be 0 or 1", lambda: public().game(2)),
         (errors.SubgameError, "has to be 3 finite numbers", lambda: public().game(0, opponent_values=[1.0])),
+        (errors.SubgameError, "has to be 3 finite numbers", lambda: public().game(0, opponent_values="high")),
+        (errors.SubgameError, "has to be 3 finite numbers", lambda: public().game(0, opponent_values=[[1], [1, 2]])),
         (errors.OptionError, "opponent_values has to be a pair", lambda: public().solve(1, opponent_values=3)),
+        (errors.OptionError, "players has to be", lambda: public().solve(1, players=0)),
+        (errors.OptionError, "players has to be", lambda: public().solve(1, players=())),
+        (errors.OptionError, "players has to be", lambda: public().solve(1, players=(0, 0))),
+        (errors.OptionError, "terminal_fn has to be a function", lambda: public(terminal_fn=5)),
+        (errors.OptionError, "needs a list of parts", lambda: jaxcfr.solve_together(public(), 1)),
+        (
+            errors.OptionError,
+            "needs a list of parts",
+            lambda: jaxcfr.solve_together([jaxcfr.Subgame.at(game, blueprint, (0, 1))], 1),  # type: ignore[list-item]
+        ),
+        (errors.SubgameError, "the play has ended", lambda: jaxcfr.solve_subgame_plain(node.step(0).step(0), 1)),
+        (errors.ProfileError, "needs a Profile, not dict", lambda: jaxcfr.Blueprint.from_profile(game, {})),  # type: ignore[arg-type]
         (
             errors.SubgameError,
             "chance acts at",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxcfr.analytics import require_constant_sum
 from jaxcfr.errors import OptionError
 from jaxcfr.profile import Profile
 from jaxcfr.regret.variants import RegretVariant
@@ -47,6 +48,7 @@ class SubgameAgent:
             raise OptionError(
                 f"an agent needs a Blueprint, not {type(blueprint).__name__}: Blueprint.from_profile(game, profile)"
             )
+        require_constant_sum(blueprint.lowered.tree, "solving a part of a game", "let its profile() play instead")
         self.blueprint = blueprint
         self.iterations = iterations
         self.variant = variant

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxcfr.analytics import counterfactual_best_response, counterfactual_reach
-from jaxcfr.errors import SubgameError
+from jaxcfr.errors import ProfileError, SubgameError
 from jaxcfr.profile import Profile
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.solve import Updates, average_strategy, solve
@@ -113,6 +113,8 @@ class Blueprint:
         Raises:
           ProfileError: the profile lacks an information set, or has other actions.
         """
+        if not isinstance(profile, Profile):
+            raise ProfileError(f"from_profile needs a Profile, not {type(profile).__name__}")
         lowered = lower(game) if lowered is None else lowered
         return Blueprint(
             game,
@@ -176,9 +178,9 @@ class Blueprint:
     @functools.cached_property
     def _best(self) -> tuple[np.ndarray, ...]:
         values = []
-        for player in range(2):
+        for player in range(self.lowered.tree.num_players):
             response = counterfactual_best_response(self.lowered.tree, self.strategy, player).strategy
-            met = (response, self.strategy[1]) if player == 0 else (self.strategy[0], response)
+            met = (*self.strategy[:player], response, *self.strategy[player + 1 :])
             values.append(self.whole.values(met)[:, player])
         return tuple(values)
 

@@ -118,8 +118,9 @@ def _check(
         return
     try:
         answer = invariant(history, row)
+        refused = answer is not None and not answer
     except Exception as error:
         raise wrong(f"the check failed: {error or type(error).__name__}") from error
-    if answer is not None and not answer:
+    if refused:
         shown = ", ".join(f"{action_label(history, move)} {p:.4g}" for move, p in zip(moves, row, strict=True))
         raise wrong(f"the check says no to {shown}")

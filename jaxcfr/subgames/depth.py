@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import reprlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,13 @@ def continuation_of(
         strategies = [p.to_strategy(blueprint.lowered)[opponent] for p in leaf_values if isinstance(p, Profile)]
         return Continuation(_values_against(blueprint, opponent, strategies), known)
     rows = part.rows[part.cut_off]
-    given = np.asarray(leaf_values, np.float64)
+    try:
+        given = np.asarray(leaf_values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise SubgameError(
+            f'leaf_values has to be "biased", a list of profiles, an array [K, {len(rows)}, 2] or a function, not '
+            f"{reprlib.repr(leaf_values)}"
+        ) from error
     if given.ndim != 3 or given.shape[1:] != (len(rows), 2) or not len(given) or not np.all(np.isfinite(given)):
         raise SubgameError(
             f"leaf_values has to be finite numbers [K, {len(rows)}, 2]: K continuations, both players' payoffs at each "
@@ -202,7 +209,10 @@ class FunctionPayoffs:
         direct = self.table.product(player, weights)
         ranges = tuple(weights[p][self.sequence[p]] * self.reach[p] for p in range(2))
         leaf = jnp.arange(self.sequence[0].shape[0])
-        values = jax.vmap(self.function)(leaf, ranges)[player]
+        returned = jax.vmap(self.function)(leaf, ranges)
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+            raise OptionError(f"the value function has to return two arrays, not {type(returned).__name__}")
+        values = jnp.asarray(returned[player])
         if values.shape != self.reach[player].shape:
             raise OptionError(
                 f"the value function has to return two arrays like the ranges, {self.reach[player].shape[1:]} for "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import reprlib
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -221,11 +222,14 @@ class PublicSubgame:
         if opponent_values is None and roots.part.cut_off.any():
             values = self._limited_values(player, roots)
         elif opponent_values is not None:
-            values = np.asarray(opponent_values, np.float64)
+            try:
+                values = np.asarray(opponent_values, np.float64)
+            except (TypeError, ValueError):
+                values = np.array(np.nan)
             if values.shape != roots.values.shape or not np.all(np.isfinite(values)):
                 raise SubgameError(
                     f"opponent_values has to be {len(roots.values)} finite numbers, one for each root information set "
-                    f"of player {1 - player}, not {np.array2string(values, threshold=8)}"
+                    f"of player {1 - player}, not {reprlib.repr(opponent_values)}"
                 )
         if safety == "reach":
             values = values + self.allowances(player)
@@ -346,6 +350,8 @@ class PublicSubgame:
           opponent_values: a pair: for the game of player 0, and for that of player 1; each as in `game`, or None.
           players: who wants a strategy.
         """
+        if not isinstance(players, (tuple, list)) or tuple(players) not in ((0,), (1,), (0, 1), (1, 0)):
+            raise OptionError(f"players has to be (0,), (1,) or (0, 1): whose strategies to solve for, not {players!r}")
         if check_safety(safety) in ("unsafe", "shift"):
             if opponent_values is not None:
                 raise OptionError(f'opponent_values have no place in safety="{safety}"')

@@ -9,7 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcfr.errors import SubgameError
+from jaxcfr.analytics import require_constant_sum
+from jaxcfr.errors import OptionError, SubgameError
 from jaxcfr.profile import Profile
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.solve import Updates, average_strategy, solve
@@ -96,8 +97,15 @@ def solve_subgame_plain(
 
     Returns:
       The solution, by the keys of the real game; `continuation_value(inner, solution)` is what it is worth.
+
+    Raises:
+      SubgameError: the play has ended there.
+      NotTwoPlayerConstantSumError: another number of players, or a general-sum game.
     """
     lowered = lower(inner)
+    require_constant_sum(lowered.tree, "solving a part of a game", "solve the whole game instead")
+    if lowered.tree.num_histories == 1:
+        raise SubgameError(f"{lowered.name}: the play has ended at {inner!r}: nothing to solve")
     start = Blueprint(inner, lowered, uniform_strategy(lowered.tree)).with_terminals(terminal_fn)
     variant = dcfr_plus() if variant is None else variant
     state = solve(start.lowered.tree, variant, iterations, updates=updates)
@@ -125,7 +133,10 @@ def solve_together(
     Raises:
       SubgameError: there is nothing to solve, or nobody gets to one of the parts, or one has a value function, which
         is solved alone.
+      OptionError: something else than parts is given.
     """
+    if not isinstance(subgames, Sequence) or not all(isinstance(subgame, PublicSubgame) for subgame in subgames):
+        raise OptionError(f"solve_together needs a list of parts made by Subgame.public, not {subgames!r}")
     variant = dcfr_plus() if variant is None else variant
     games = [subgame.games(safety) for subgame in subgames]
     for subgame, own in zip(subgames, games, strict=True):

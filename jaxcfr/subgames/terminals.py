@@ -9,7 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcfr.errors import GameError, NotTwoPlayerConstantSumError
+from jaxcfr.analytics import require_constant_sum
+from jaxcfr.errors import GameError, NotTwoPlayerConstantSumError, OptionError
 from jaxcfr.games import checks
 from jaxcfr.games.base import format_path
 from jaxcfr.subgames.whole import Whole
@@ -25,8 +26,12 @@ def with_terminals(whole: Whole, terminal_fn: TerminalFunction) -> LoweredGame:
 
     Raises:
       GameError: the function returns what no payoffs can be.
-      NotTwoPlayerConstantSumError: with them the game is not constant-sum.
+      NotTwoPlayerConstantSumError: with them, or without, the game is not two-player constant-sum.
+      OptionError: it is no function.
     """
+    if not callable(terminal_fn):
+        raise OptionError(f"terminal_fn has to be a function of a terminal history, not {terminal_fn!r}")
+    require_constant_sum(whole.lowered.tree, "terminal_fn", "change the game's own terminal_returns instead")
     payoffs = whole.nodes.payoffs.copy()
 
     def look(row: int, history: Any) -> None:

@@ -32,6 +32,7 @@ from jaxcfr.games import checks
 from jaxcfr.games.array_game import is_array_game
 from jaxcfr.games.base import Game, format_path, game_name
 from jaxcfr.profile import Missing, Profile
+from jaxcfr.subgames.agent import SubgameAgent
 from jaxcfr.traversal import randomness
 from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
@@ -211,7 +212,7 @@ def _play(
 
 def choose(who: Player, node: Any, player: int, rng: np.random.Generator, missing: Missing) -> Hashable:
     """The action of `player` at a decision, which has to be legal."""
-    if isinstance(who, Profile):
+    if isinstance(who, Profile | SubgameAgent):
         probabilities = who.policy(node, player) if missing == "uniform" else who.policy_strict(node, player)
         return cast(Hashable, tuple(node.legal_actions())[int(rng.choice(len(probabilities), p=probabilities))])
     action = who.act_stochastic(node, player, rng)
@@ -238,7 +239,7 @@ def check_players(game: Any, profiles: Any, missing: str) -> None:
         raise GameError(f"{game_name(game)}: {error}") from None
     _check_count(game_name(game), players, profiles)
     for seat, who in enumerate(profiles):
-        if isinstance(who, Profile) and who.num_players != players:
+        if isinstance(who, Profile | SubgameAgent) and who.num_players != players:
             raise ProfileError(
                 f"the profile of player {seat} is of {who.game_name}, which has {who.num_players} players, but "
                 f"{game_name(game)} has {players}"

@@ -324,6 +324,54 @@ class GeneralSum(TwoRounds):
         return 1.0, float(sum(self.path))
 
 
+class BackOut(jaxcfr.Game):
+    """The first player may take 10 at once; else it has to match the second one."""
+
+    num_players = 2
+
+    def __init__(self, path: tuple[int, ...] = ()) -> None:
+        self.path = path
+
+    def is_terminal(self) -> bool:
+        return len(self.path) == 3 or self.path == (0,)
+
+    def is_chance(self) -> bool:
+        return False
+
+    def player_to_act(self) -> int:
+        return len(self.path) % 2
+
+    def legal_actions(self) -> tuple[int, ...]:
+        return (0, 1)
+
+    def step(self, action: Any) -> BackOut:
+        return BackOut((*self.path, action))
+
+    def terminal_returns(self) -> tuple[float, float]:
+        value = 10.0 if len(self.path) == 1 else float(self.path[1] == self.path[2])
+        return value, -value
+
+    def infoset_key(self, player: int) -> Any:
+        return len(self.path)
+
+
+@pytest.mark.usefixtures("quick_compilation")
+def test_an_agent_keeps_its_strategy_where_it_never_goes() -> None:
+    game = BackOut()
+    profile = jaxcfr.SubgameAgent(uniform(game), 4000, jaxcfr.dcfr_plus(gamma=100.0)).to_profile()
+    assert profile.probabilities(0, 0) == pytest.approx({0: 1.0, 1: 0.0}, abs=1e-30)
+    assert profile.probabilities(0, 2) == {0: 0.5, 1: 0.5}
+
+
+def test_an_agent_does_not_play_another_game() -> None:
+    agent = jaxcfr.SubgameAgent(kuhn()[1], 1)
+    rng = np.random.default_rng(0)
+    with pytest.raises(errors.ProfileError, match="has no strategy for the information set"):
+        jaxcfr.play_out(jaxcfr.load_game("leduc_poker"), [agent, agent], rng)
+    with pytest.raises(errors.ProfileError, match="which has 2 players, but"):
+        jaxcfr.play_out(jaxcfr.load_game("kuhn_poker(players=3)"), [agent] * 3, rng)
+
+
 def test_paths_that_lead_nowhere() -> None:
     game, blueprint = kuhn()
     for call in (jaxcfr.Subgame.at, jaxcfr.Subgame.public, jaxcfr.solve_subgame, jaxcfr.continuation_value):

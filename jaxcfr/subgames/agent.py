@@ -128,6 +128,8 @@ class SubgameAgent:
         row = self._row(player, infoset)
         path = blueprint.whole.path_to(row)
         subgame = PublicSubgame(blueprint, row, path, self.closure, self.max_depth, self.leaf_values)
+        if subgame.roots(player) is None:
+            return blueprint  # the player's own strategy never gets there: whatever it does there costs nothing
         solved = subgame.solve(
             self.iterations, self.variant, safety=self.safety, players=(player,), updates=self.updates
         )

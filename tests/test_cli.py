@@ -740,6 +740,12 @@ def test_convert_keeps_to_max_nodes(refused, tmp_path):
     assert "--max-nodes 57" in refused("convert", "kuhn_poker", tmp_path / "x.json", "--max-nodes", 57)
 
 
+@pytest.mark.parametrize("ending", ["json", "efg"])
+def test_convert_refuses_a_game_that_no_file_can_hold(ending, refused, tmp_path):
+    assert "many times more than --max-nodes 10,000,000" in refused("convert", "goofspiel", tmp_path / f"x.{ending}")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("text", ["", "{", '{"format": "jaxcfr profile"}', "[" * 10_000, "NFG 1 R"])
 @pytest.mark.parametrize("ending", ["json", "nfg", "efg"])
 def test_game_files_that_are_none(text, ending, refused, tmp_path):

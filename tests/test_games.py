@@ -705,7 +705,7 @@ def test_matrix_game() -> None:
     for wrong in ("1 2; 3", "1 x", "", ";", "1 nan", "1 1e999", "(1 2)"):
         with pytest.raises((OptionError, GameLookupError)):
             load_game(f"matrix_game(payoffs='{wrong}')")
-    for table in ([1, 2], [[]], 3, [[1, 2], [3]]):
+    for table in ([1, 2], [[]], 3, [[1, 2], [3]], [["a", "b"]], [[1, None]]):
         with pytest.raises(GameError, match=r"shape|payoff of player 0"):
             matrix_game(table)
 

@@ -24,7 +24,7 @@ from jaxcfr.games import load_game, validate_game
 from jaxcfr.interop import openspiel
 from jaxcfr.profile import Profile
 from jaxcfr.tree.convert import uniform_strategy
-from jaxcfr.tree.limits import MAX_NODES
+from jaxcfr.tree.limits import MAX_NODES, refuse_far_too_large
 from jaxcfr.tree.lower import _Walk, lower
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -211,9 +211,9 @@ def test_random_plays_refuse_nothing_that_fits() -> None:
     walk = openspiel._Walk(game, 107_129)
     walk.run()  # as many as there are
     assert len(walk.player) == 107_129
-    openspiel._Walk(game, 107_129)._probe()
+    refuse_far_too_large(game, 107_129)
     with pytest.raises(GameTooLargeError):
-        openspiel._Walk(game, 100)._probe()
+        refuse_far_too_large(game, 100)
 
 
 # Small enough that OpenSpiel's own best response in Python takes a moment.
@@ -369,6 +369,8 @@ def test_a_profile_of_another_game() -> None:
         interop.to_openspiel(profile, pyspiel.load_game("kuhn_poker(players=3)"))
     with pytest.raises(ProfileError, match="player 0 has no strategy for the information set "):
         interop.to_openspiel(profile, pyspiel.load_game("leduc_poker"))
+    with pytest.raises(GameTooLargeError, match=r"openspiel:phantom_ttt.* many times more than"):
+        interop.to_openspiel(profile, pyspiel.load_game("phantom_ttt"))  # a TabularPolicy would never be made
 
 
 @pytest.mark.parametrize("game", [3, "kuhn_poker", None])

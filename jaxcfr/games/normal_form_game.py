@@ -193,7 +193,12 @@ def matrix_game(
     if name is None:
         shown = {"payoffs": f"'{spelled}'", "total": total} if spelled not in (None, OPTIONS[0].default) else {}
         name = canonical_name("matrix_game", OPTIONS, {"total": total, **shown} if spelled else {})
-    rows = [(payoff, total - payoff) for payoff in table.reshape(-1).tolist()]
+    rows = []
+    for payoff in table.reshape(-1).tolist():
+        try:
+            rows.append((payoff, total - payoff))
+        except TypeError:
+            raise GameError(f"{name}: a payoff of player 0 is {payoff!r}, not a number") from None
     return _make(name, table.shape, rows, strategies, None)
 
 

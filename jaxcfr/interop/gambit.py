@@ -36,6 +36,7 @@ from typing import Any, NoReturn
 from jaxcfr.errors import GameError, GameFileError, GameTooLargeError, RecallError
 from jaxcfr.games.base import Action, Game, action_label, format_path, game_name, require_enumerable_chance
 from jaxcfr.interop.files import read_text, write_text
+from jaxcfr.tree.limits import PROBE_AT, refuse_far_too_large
 
 __all__ = ["EfgGame", "EfgInfoset", "format_efg", "parse_efg", "read_efg", "write_efg"]
 
@@ -905,6 +906,8 @@ def _capture(game: Game, max_nodes: int) -> _EfgFile:
         node = len(file.players)
         if node >= max_nodes:
             raise GameTooLargeError(f"{title}: more than max_nodes = {max_nodes} histories")
+        if node == PROBE_AT:
+            refuse_far_too_large(game, max_nodes)
         if parent >= 0:
             file.children[parent].append(node)  # type: ignore[attr-defined]
         file.labels.append("")

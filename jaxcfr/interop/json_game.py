@@ -68,6 +68,7 @@ from jaxcfr.games.options import illegal_action
 from jaxcfr.hashables import STORABLE, UnstorableError, decode, encode
 from jaxcfr.interop.files import read_text, write_text
 from jaxcfr.interop.gambit import parse_number, spell
+from jaxcfr.tree.limits import PROBE_AT, refuse_far_too_large
 
 __all__ = ["FORMAT", "VERSION", "JsonGame", "format_json", "parse_json", "read_json", "write_json"]
 
@@ -277,6 +278,8 @@ def format_json(game: Any, *, max_nodes: int = 10_000_000) -> str:
             raise GameError(f"{title}: at {_path(chain)}: {error}") from error.__cause__
         if total + len(moves) > max_nodes:
             raise GameTooLargeError(f"{title}: more than max_nodes = {max_nodes} histories")
+        if total <= PROBE_AT < total + len(moves):
+            refuse_far_too_large(game, max_nodes)
         below = []
         for number, (move, entry) in enumerate(moves, total):
             child = state.step(move)

@@ -10,7 +10,6 @@ import contextlib
 import difflib
 import math
 import os
-import random
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
@@ -29,7 +28,7 @@ from jaxcfr.games import checks
 from jaxcfr.games.base import Action, Game, format_path
 from jaxcfr.games.options import illegal_action
 from jaxcfr.profile import TOLERANCE, Profile
-from jaxcfr.tree.limits import BYTES_PER_HISTORY, far_too_many, too_large
+from jaxcfr.tree.limits import BYTES_PER_HISTORY, MAX_NODES, PROBE_AT, refuse_far_too_large, too_large
 from jaxcfr.tree.lower import lower
 from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable, Walked
 
@@ -43,12 +42,6 @@ MAX_DEPTH = 10_000
 
 LOOK_EVERY = 1000
 """Histories between two looks at the length of the play."""
-
-PROBE_AT = 20_000
-"""Once so many histories are met, random plays tell whether the game is far too large."""
-
-PROBES = 256
-FAR_TOO_LARGE = 16
 
 _SHOWN_ACTIONS = 20
 _CHANCE, _TERMINAL = -1, -4  # what `State.current_player()` returns there
@@ -225,6 +218,7 @@ def to_openspiel(profile: Profile, game: Any) -> Any:
     Raises:
       ProfileError: the profile has another number of players, lacks an information state, or has other actions
         there; or two players share an information-state string, so that a `TabularPolicy` cannot tell them apart.
+      GameTooLargeError: random plays show that the game has many times more than 10 million histories.
       MissingPackageError: OpenSpiel is not installed.
       GameError, ChanceNotEnumerableError: see `from_openspiel`.
     """
@@ -236,6 +230,7 @@ def to_openspiel(profile: Profile, game: Any) -> Any:
         )
     from open_spiel.python.policy import TabularPolicy
 
+    refuse_far_too_large(OpenSpielGame(game, game.new_initial_state()), MAX_NODES)  # TabularPolicy walks all of it
     policy = TabularPolicy(game)
     policy.action_probability_array[:] = 0
     for row, state in zip(policy.action_probability_array, policy.states, strict=True):
@@ -481,7 +476,7 @@ class _Walk:
                 if total > look_at:
                     if total > PROBE_AT and not probed:
                         probed = True
-                        self._probe()
+                        refuse_far_too_large(self.root, self.max_nodes)
                     look_at = total + LOOK_EVERY
                     if state.move_number() > MAX_DEPTH:
                         raise checks.BrokenRuleError(f"the play goes on after {MAX_DEPTH:,} moves; it may never end")
@@ -493,29 +488,6 @@ class _Walk:
             raise
         except Exception as error:
             raise _failure(error, self.root.game, state) from error
-
-    def _probe(self) -> None:
-        """Refuses a game that is far too large, by Knuth (1975), "Estimating the efficiency of backtrack programs".
-
-        In a play with moves drawn uniformly, 1 + b1 + b1 b2 + ..., b being the numbers of moves, is on average the
-        number of histories. So if the game has at most `max_nodes`, this exceeds 16 times as many with a probability
-        below 1 / 16, and that it does in a quarter of 256 plays has a probability below 1e-17.
-        """
-        rng = random.Random(0)
-        limit = FAR_TOO_LARGE * self.max_nodes
-        found = []
-        for _ in range(PROBES):
-            state, width, total = self.root.state.clone(), 1, 1
-            while total <= limit and state.current_player() != _TERMINAL and state.move_number() <= MAX_DEPTH:
-                moves = state.legal_actions()
-                if not moves:
-                    break  # the walk finds it
-                width *= len(moves)
-                total += width
-                state.apply_action(rng.choice(moves))
-            found.append(total)
-        if sum(total > limit for total in found) >= PROBES // 4:
-            raise far_too_many(self.root.name, self.max_nodes)
 
     def _add_infoset(self, state: Any, acting: int, actions: list[int]) -> None:
         """Makes the next information set of a player, met at `state` first."""

@@ -371,10 +371,17 @@ def estimate(payoffs: np.ndarray, confidence: float) -> Estimate:
 
     n = len(payoffs)
     values = payoffs.astype(np.float64)
-    mean = values.mean(0)
-    error = values.std(0, ddof=1) / math.sqrt(n)
+    unit = unit_of(values)
+    mean = (values / unit).mean(0) * unit
+    error = (values / unit).std(0, ddof=1) / math.sqrt(n) * unit
     width = float(t.ppf((1 + confidence) / 2, n - 1)) * error
     return Estimate(mean, error, mean - width, mean + width, n, float(confidence))
+
+
+def unit_of(values: np.ndarray) -> float:
+    """A power of two near the largest value, by which all are divided exactly, so that their squares are in range."""
+    size = float(np.abs(values).max())
+    return math.ldexp(1.0, math.frexp(size)[1] - 1) if 0 < size < math.inf else 1.0
 
 
 def as_key(rng: Any) -> Array:
@@ -546,7 +553,9 @@ def head_to_head(
     for seat in range(players):
         who = [a if p == seat else b for p in range(players)]
         payoffs[:, seat] = play_batch(game, who, rng, n, missing=missing)[:, seat]
+    unit = unit_of(payoffs)
+    payoffs /= unit
     by_seat = payoffs.mean(0)
     # The seats are sampled independently.
     spread = math.sqrt(float((payoffs.var(0, ddof=1) / n).sum()))
-    return HeadToHead(float(by_seat.mean()), by_seat, spread / players, False, n * players)
+    return HeadToHead(float(by_seat.mean()) * unit, by_seat * unit, spread / players * unit, False, n * players)

@@ -623,3 +623,12 @@ def test_efg_to_json_and_back() -> None:
     again = parse_efg(format_efg(parse_json(format_json(game))))
     np.testing.assert_array_equal(walked(again).nodes.payoffs, walked(game).nodes.payoffs)
     np.testing.assert_array_equal(walked(again).nodes.infoset, walked(game).nodes.infoset)
+
+
+@pytest.mark.parametrize("ending", ["json", "efg"])
+def test_only_plain_games_are_written(ending: str, tmp_path: Path) -> None:
+    game: Any = load_game("kuhn_poker")
+    for wrong in (game.array_game(), "kuhn_poker", None):
+        with pytest.raises(GameError, match=f"a game file needs a plain game, not {type(wrong).__name__}"):
+            write_game(wrong, tmp_path / f"x.{ending}")
+    assert not list(tmp_path.iterdir())

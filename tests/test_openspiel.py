@@ -371,6 +371,8 @@ def test_a_profile_of_another_game() -> None:
         interop.to_openspiel(profile, pyspiel.load_game("leduc_poker"))
     with pytest.raises(GameTooLargeError, match=r"openspiel:phantom_ttt.* many times more than"):
         interop.to_openspiel(profile, pyspiel.load_game("phantom_ttt"))  # a TabularPolicy would never be made
+    with pytest.raises(ProfileError, match="needs a Profile, not tuple"):
+        interop.to_openspiel(uniform_strategy(lowered.tree), pyspiel.load_game("kuhn_poker"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("game", [3, "kuhn_poker", None])

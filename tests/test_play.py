@@ -489,3 +489,18 @@ def test_refusals(kuhn: Case, kuhn3: Case) -> None:
     for error, words, call in refused:
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_standard_errors_of_extreme_payoffs(size: float) -> None:
+    players = [jaxcfr.UniformPlayer(), jaxcfr.UniformPlayer()]
+    one = jaxcfr.matrix_game([[1.0, -1.0], [-1.0, 0.5]])
+    scaled = jaxcfr.matrix_game([[size, -size], [-size, size / 2]])
+    expected, found = (jaxcfr.expected_payoffs_sampled(game, players, 0, 50) for game in (one, scaled))
+    np.testing.assert_allclose(found.mean / size, expected.mean, rtol=1e-12)
+    np.testing.assert_allclose(found.standard_error / size, expected.standard_error, rtol=1e-12)
+    rngs = [np.random.default_rng(0) for _ in range(2)]
+    expected, found = (
+        jaxcfr.head_to_head(game, *players, rng, 20, max_nodes=2) for game, rng in zip((one, scaled), rngs, strict=True)
+    )
+    assert found.standard_error / size == pytest.approx(expected.standard_error, rel=1e-12)

@@ -38,6 +38,16 @@ def require_instance(game: Any, what: str) -> None:
         raise GameError(f"{what} needs a game, not the class {game.__name__}: pass an instance, {game.__name__}(...)")
 
 
+def require_plain(game: Any, what: str) -> None:
+    """Refuses what has not the methods of `jaxcfr.Game`."""
+    require_instance(game, what)
+    if not hasattr(game, "is_terminal") or not hasattr(game, "step"):
+        raise GameError(
+            f"{what} needs a plain game, not {type(game).__name__}: jaxcfr.as_game makes one of an array game, "
+            "jaxcfr.load_game of a name"
+        )
+
+
 def num_players(value: Any) -> int:
     """A number of players."""
     number = _integer(value)

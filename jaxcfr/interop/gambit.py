@@ -34,6 +34,7 @@ from numbers import Rational
 from typing import Any, NoReturn
 
 from jaxcfr.errors import GameError, GameFileError, GameTooLargeError, RecallError
+from jaxcfr.games import checks
 from jaxcfr.games.base import Action, Game, action_label, format_path, game_name, require_enumerable_chance
 from jaxcfr.interop.files import read_text, write_text
 from jaxcfr.tree.limits import PROBE_AT, refuse_far_too_large
@@ -889,6 +890,7 @@ _Chain = tuple[Any, Action] | None
 
 def _capture(game: Game, max_nodes: int) -> _EfgFile:
     """Walks any enumerable game and returns it in the form of a file."""
+    checks.require_plain(game, "a game file")
     title = game_name(game)
     players = game.num_players
     names = getattr(game, "player_names", None)

@@ -257,6 +257,7 @@ def format_json(game: Any, *, max_nodes: int = 10_000_000) -> str:
       GameTooLargeError: more than `max_nodes` histories.
       GameError: a rule of the game is broken, or a key or an action is of a type that a file cannot hold.
     """
+    checks.require_plain(game, "a game file")
     title = game_name(game)
     players = checks.num_players(game.num_players)
     names = getattr(game, "player_names", None)

@@ -222,6 +222,9 @@ def to_openspiel(profile: Profile, game: Any) -> Any:
       MissingPackageError: OpenSpiel is not installed.
       GameError, ChanceNotEnumerableError: see `from_openspiel`.
     """
+    if not isinstance(profile, Profile):
+        made = "Profile.from_strategy makes one"
+        raise ProfileError(f"to_openspiel needs a Profile, not {type(profile).__name__}; {made}")
     game = _turn_based(game, "to_openspiel").game
     if game.num_players() != profile.num_players:
         raise ProfileError(

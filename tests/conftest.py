@@ -17,6 +17,17 @@ settings.register_profile("jaxcfr", deadline=None, print_blob=True)
 settings.load_profile("jaxcfr")
 
 
+MAPS_LIMIT = 25_000
+"""Memory maps of a process; Linux allows 65,530, and every compiled program takes hundreds."""
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Lets go of compiled programs in time: where the system grants no more memory maps, XLA crashes."""
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MAPS_LIMIT:
+        jax.clear_caches()
+
+
 @pytest.fixture
 def quick_compilation() -> Iterator[None]:
     """Compiles programs with few optimisations: twice as fast, and correctness does not hang on them.

@@ -19,6 +19,9 @@ from jaxcfr.tree.game_tree import GameTree
 
 TARGETS = (1e-2, 1e-4, 1e-6, 1e-8)
 
+LOWEST = 1e-16
+"""Exploitabilities below this are rounding."""
+
 
 def curve(tree: GameTree, judge: GameTree, variant: Any, seconds: float, stop: float) -> list[tuple[int, float, float]]:
     """(iterations, seconds, exploitability) while a run goes on: checked at growing intervals, the checks not timed."""
@@ -94,17 +97,21 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def plot(rows: list[dict[str, Any]], directory: Path) -> None:
-    """A picture for each game."""
+    """A picture for each game; what is below `LOWEST` is drawn there."""
+    from matplotlib import colormaps
+
     from benchmarks.common import figure
 
     directory.mkdir(parents=True, exist_ok=True)
     for game in dict.fromkeys(row["game"] for row in rows):
         shown, axes = figure(f"{game} (float64, CPU)", "seconds", "exploitability")
+        axes.set_prop_cycle(color=colormaps["tab20"].colors[::2] + colormaps["tab20"].colors[1::2])
         for row in rows:
             if row["game"] == game:
                 _, seconds, values = zip(*row["curve"], strict=True)
+                values = [max(value, LOWEST) for value in values]
                 axes.plot(seconds, values, "k*" if len(values) == 1 else "-", label=row["method"])
-        axes.set_ylim(bottom=1e-16)
+        axes.set_ylim(bottom=LOWEST / 10)
         axes.legend(fontsize="small", ncols=2)
         shown.savefig(directory / f"{game}.png", dpi=150)
 

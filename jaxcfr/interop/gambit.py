@@ -455,6 +455,16 @@ class Tokens:
             after_item = token != ","
         return items
 
+    def title_and_players(self) -> tuple[str, tuple[str, ...]]:
+        """What follows the version in the header of either format."""
+        title = self.read_text(3, "the title of the game")
+        if self.tokens[4][:1] != "{" or self.tokens[4] == "{":
+            self.expected(4, "the list of players in braces")
+        names = self.text_list(4, "the name of a player")
+        if not names:
+            self.fail(4, "the list of players is empty")
+        return title, names
+
     def text_list(self, index: int, what: str) -> tuple[str, ...]:
         return tuple(self.list_text(index, inner, token, what) for inner, token in self.items(index))
 
@@ -516,12 +526,7 @@ class _Parser(Tokens):
             self.expected(1, "the version of the format, 2,")
         if tokens[2] not in ("R", "D"):
             self.expected(2, "'R' or 'D' after 'EFG 2'")
-        title = self.read_text(3, "the title of the game")
-        if tokens[4][:1] != "{" or tokens[4] == "{":
-            self.expected(4, "the list of players in braces")
-        names = self.text_list(4, "the name of a player")
-        if not names:
-            self.fail(4, "the list of players is empty")
+        title, names = self.title_and_players()
         comment, index = "", 5
         if tokens[5][:1] == '"':
             comment, index = self.read_text(5, "the comment"), 6

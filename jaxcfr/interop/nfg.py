@@ -111,13 +111,7 @@ class _Parser(Tokens):
             self.expected(1, "the version of the format, 1,")
         if tokens[2] not in ("R", "D"):
             self.expected(2, "'R' or 'D' after 'NFG 1'")
-        title = self.read_text(3, "the title of the game")
-        if tokens[4][:1] != "{" or tokens[4] == "{":
-            self.expected(4, "the list of players in braces")
-        names = self.text_list(4, "the name of a player")
-        if not names:
-            self.fail(4, "the list of players is empty")
-        return title, names, 5
+        return *self.title_and_players(), 5
 
     def strategies(self, index: int, players: int) -> tuple[list[tuple[str, ...]], int]:
         """The names of each player's strategies: as many numbers as players, or as many lists of names."""

@@ -41,6 +41,7 @@ from jaxcfr.play import (
     play_match,
     play_out,
 )
+from jaxcfr.prescribed import Blend, Locks, blend, lock
 from jaxcfr.profile import Profile
 from jaxcfr.regret.matching import regret_matching
 from jaxcfr.regret.schedules import constant, geometric, linear, polynomial
@@ -91,6 +92,7 @@ __all__ = [
     "Abstracted",
     "Abstraction",
     "ArrayGame",
+    "Blend",
     "Blueprint",
     "DepthLimitedSubgame",
     "Estimate",
@@ -100,6 +102,7 @@ __all__ = [
     "HeadToHead",
     "Identity",
     "LocalBestResponse",
+    "Locks",
     "LoweredGame",
     "MergedInfosets",
     "NodeTable",
@@ -119,6 +122,7 @@ __all__ = [
     "average_strategy",
     "best_response",
     "best_response_values",
+    "blend",
     "build_tree",
     "cce_gap",
     "cfr_plus",
@@ -153,6 +157,7 @@ __all__ = [
     "linear_cfr",
     "list_games",
     "load_game",
+    "lock",
     "lower",
     "matrix_game",
     "nash_conv",

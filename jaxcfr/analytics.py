@@ -23,6 +23,7 @@ from jax import Array
 
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import AnalyticsError, NotTwoPlayerConstantSumError, OptionError, SolverError
+from jaxcfr.prescribed import Locks, best_fold, check_prescribed
 from jaxcfr.regret import average as averages
 from jaxcfr.solve import SolverState
 from jaxcfr.traversal.full_tree import best_rule
@@ -93,7 +94,7 @@ def expected_payoffs(tree: GameTree, strategy: Strategy) -> Array:
 
 
 @jax.jit
-def _evaluate(tree: GameTree, strategy: Strategy) -> tuple[Array, Array]:
+def _evaluate(tree: GameTree, strategy: Strategy, locks: Locks | None = None) -> tuple[Array, Array]:
     """Everyone's expected payoff and best-response value, `[P]` each, relative to the payoffs' offset.
 
     One program for all that is made of them; gains are differences, which a large offset would only blur.
@@ -103,7 +104,7 @@ def _evaluate(tree: GameTree, strategy: Strategy) -> tuple[Array, Array]:
     for p, treeplex in enumerate(tree.treeplexes):
         direct = tree.payoffs.product(p, weights)
         payoffs.append(treeplex.fold(direct, _expected_rule, jnp.asarray(strategy[p], tree.dtype))[1])
-        best.append(treeplex.fold(direct, best_rule, treeplex.uniform)[1])
+        best.append(best_fold(treeplex, direct, locks, p)[1])
     return jnp.stack(payoffs), jnp.stack(best)
 
 
@@ -128,15 +129,22 @@ def best_response_values(tree: GameTree, strategy: Strategy) -> Array:
     return _evaluate(tree, strategy)[1] + tree.payoffs.offset
 
 
-def gains(tree: GameTree, strategy: Strategy) -> Array:
+def gains(tree: GameTree, strategy: Strategy, locked: Locks | None = None) -> Array:
     """What every player would gain by deviating to a best response, `[P]`; never negative.
 
+    Args:
+      tree: the game.
+      strategy: everyone's, `[L_p]` each.
+      locked: information sets at which best responses keep to the strategy that is fixed there (see `lock`), as
+        `strategy` has to do as well. The gains are then those of the locked game.
+
     Raises:
-      StrategyError: the strategy does not fit the tree.
+      StrategyError: the strategy, or the locks, do not fit the tree.
       AnalyticsError: a gain is negative beyond rounding, or not a number (concrete inputs only).
     """
     require_tree(tree).check_strategy(strategy)
-    payoffs, best = _evaluate(tree, strategy)
+    check_prescribed(tree, locked, None)
+    payoffs, best = _evaluate(tree, strategy, locked)
     difference = best - payoffs
     size = jnp.max(jnp.abs(tree.terminal_payoffs - tree.payoffs.offset), initial=0)
     tolerance = GAIN_TOLERANCE * np.finfo(tree.dtype).eps * size
@@ -148,27 +156,28 @@ def gains(tree: GameTree, strategy: Strategy) -> Array:
     return jnp.maximum(difference, 0)
 
 
-def nash_conv(tree: GameTree, strategy: Strategy) -> Array:
+def nash_conv(tree: GameTree, strategy: Strategy, locked: Locks | None = None) -> Array:
     """NashConv, a scalar: the sum of all players' gains from deviating; 0 exactly at a Nash equilibrium.
 
-    With more than two players, or general-sum payoffs, CFR's average need not approach 0: see `cce_gap`.
+    With more than two players, or general-sum payoffs, CFR's average need not approach 0: see `cce_gap`. `locked` is
+    that of `gains`.
 
     Raises:
       StrategyError: the strategy does not fit the tree.
       AnalyticsError: a gain is negative beyond rounding, or not a number (concrete inputs only).
     """
-    return gains(tree, strategy).sum()
+    return gains(tree, strategy, locked).sum()
 
 
-def exploitability(tree: GameTree, strategy: Strategy) -> Array:
-    """NashConv / 2, a scalar; for two-player constant-sum games.
+def exploitability(tree: GameTree, strategy: Strategy, locked: Locks | None = None) -> Array:
+    """NashConv / 2, a scalar; for two-player constant-sum games. `locked` is that of `gains`.
 
     Raises:
       NotTwoPlayerConstantSumError: the game is not two-player constant-sum; use `nash_conv`.
       StrategyError: the strategy does not fit the tree.
     """
     require_constant_sum(tree, "exploitability", "use nash_conv")
-    return nash_conv(tree, strategy) / 2
+    return nash_conv(tree, strategy, locked) / 2
 
 
 def require_constant_sum(tree: GameTree, what: str, instead: str) -> None:

@@ -17,11 +17,20 @@ from jax import Array
 
 from jaxcfr.concrete import is_concrete, release_memory
 from jaxcfr.errors import HorizonError, OptionError, SolverError
+from jaxcfr.prescribed import (
+    Blend,
+    Locks,
+    best_response_weights,
+    check_prescribed,
+    held,
+    played,
+    regrets_against,
+)
 from jaxcfr.regret import average as averages
 from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.traversal.base import SamplingState, Traversal, full_tree, none_visited
-from jaxcfr.traversal.full_tree import best_response_weights, counterfactual_regrets
+from jaxcfr.traversal.full_tree import counterfactual_regrets
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
 from jaxcfr.tree.payoffs import PayoffTable
@@ -42,8 +51,8 @@ class PlayerState(NamedTuple):
     Attributes:
       regrets: what the variant stores, leaves `[L]`.
       average: weighted sum of the realization weights played, `[L]`.
-      strategy: the strategy of the next iteration, `[L]`.
-      weights: its realization weights, `[L + 1]`.
+      strategy: the player's own strategy of the next iteration, `[L]`.
+      weights: the realization weights, `[L + 1]`, of what is played then: of `strategy`, or of its blend.
     """
 
     regrets: Any
@@ -75,6 +84,7 @@ class SolverState(NamedTuple):
       players: one `PlayerState` per player.
       joint: only with `track_cce`.
       sampling: only with traversals that sample.
+      locks, blend: only where play is prescribed, see `jaxcfr.prescribed`.
     """
 
     t: Array
@@ -82,6 +92,8 @@ class SolverState(NamedTuple):
     players: tuple[PlayerState, ...]
     joint: JointState | None
     sampling: SamplingState | None = None
+    locks: Locks | None = None
+    blend: Blend | None = None
 
     def __repr__(self) -> str:
         return f"SolverState(t={self.t}, {len(self.players)} players, {type(self.players[0].regrets).__name__})"
@@ -101,6 +113,8 @@ def solve(
     target_exploitability: float | None = None,
     track_cce: bool = False,
     table_dtype: Any = None,
+    locked: Locks | None = None,
+    blended: Blend | None = None,
     differentiable: bool = False,
 ) -> SolverState:
     """Runs counterfactual regret minimization.
@@ -134,6 +148,11 @@ def solve(
         small Leduc in float64 (5,000 iterations of CFR+): exploitability 1.8e-5, with float32 tables 1.5e-5, with
         bfloat16 ones 1.6e-3, where it stays; the sums of `vanilla`, which only grow, do not fit bfloat16 (0.036
         instead of 0.0033).
+      locked: information sets whose strategy is fixed, made by `jaxcfr.lock`; the rest of the game is solved given
+        them. `target_exploitability` is then that of the locked game: best responses keep to the locks. Given when a
+        state is made; it stays in the state.
+      blended: policies that are mixed into what players play, made by `jaxcfr.blend`; stays in the state too. While a
+        share is positive this solves a modified game.
       differentiable: a loop of static length with rematerialisation, for reverse-mode gradients with respect to
         payoffs or hyperparameters; memory grows as the square root of `iterations`, which must not be traced. What
         is differentiated is piecewise smooth: where a regret is exactly zero (symmetric games, integer payoffs) it
@@ -154,13 +173,19 @@ def solve(
     iterations = iterations if isinstance(iterations, jax.core.Tracer) else int(iterations)
     if state is None:
         state = initial_state(tree, variant, track_cce=track_cce, table_dtype=_table_dtype(tree, table_dtype))
-    elif table_dtype is not None:
+        if locked is not None or blended is not None:
+            check_prescribed(tree, locked, blended)
+            state = prescribe(tree, state, locked, blended)
+    elif table_dtype is not None or locked is not None or blended is not None:
         raise OptionError(
-            "a state keeps the dtype of its tables: give table_dtype when it is made, not when it goes on"
+            "a state keeps the dtype of its tables, its locks and its blends: give table_dtype, locked and blended "
+            "when it is made, not when it goes on"
         )
     _check_state(tree, variant, state, track_cce)
     if updates == "best_response":
         _check_best_response(tree, traversal, state)
+    if state.blend is not None and getattr(traversal, "pruning", None) is not None:
+        raise OptionError("pruning skips actions that the player's own strategy never plays, and a blend may play them")
     _check_horizon(variant, state, iterations)
     if traversal.samples:
         state = _with_sampling(tree, traversal, state, seed)
@@ -250,10 +275,11 @@ def iterate(
     factor = jnp.exp2(weight.log2)
     joint = None if state.joint is None else _add_joint(tree, state, factor)
     weights = [player.weights for player in state.players]
-    strategies = [player.strategy for player in state.players]
+    prescribed = functools.partial(played, state.locks, state.blend)
+    strategies = [prescribed(p, player.strategy, t) for p, player in enumerate(state.players)]
     sampling = state.sampling
     if updates == "best_response":
-        weights = [best_response_weights(tree, p, tuple(weights)) for p in range(tree.num_players)]
+        weights = [best_response_weights(tree, p, tuple(weights), state.locks) for p in range(tree.num_players)]
     players = []
     for p, (player, treeplex) in enumerate(zip(state.players, tree.treeplexes, strict=True)):
         stored = _cast(player.regrets, tree.dtype)
@@ -261,15 +287,29 @@ def iterate(
             assert sampling is not None
             r, sampling = traversal.regrets(tree, p, tuple(strategies), stored, sampling, step)
         else:
-            r = counterfactual_regrets(tree, p, tuple(weights), player.strategy)
+            r = counterfactual_regrets(tree, p, tuple(weights), strategies[p])
+        if state.blend is not None and state.blend.policies[p] is not None:
+            r = regrets_against(treeplex, r, player.strategy)
         regrets = variant.update(stored, r, t)
         average = averages.add(player.average, factor * player.weights[:-1])
-        strategy = _next_strategy(variant, treeplex, regrets, t)
+        strategy = held(state.locks, p, _next_strategy(variant, treeplex, regrets, t))
         regrets = _cast(regrets, player.average.value.dtype)
-        players.append(PlayerState(regrets, average, strategy, treeplex.realization_weights(strategy)))
+        plays = prescribed(p, strategy, t + 1)
+        players.append(PlayerState(regrets, average, strategy, treeplex.realization_weights(plays)))
         if updates == "alternating":
-            weights[p], strategies[p] = players[p].weights, strategy
-    return SolverState(step, weight, tuple(players), joint, sampling)
+            weights[p], strategies[p] = players[p].weights, plays
+    return state._replace(t=step, weight=weight, players=tuple(players), joint=joint, sampling=sampling)
+
+
+@jax.jit
+def prescribe(tree: GameTree, state: SolverState, locks: Locks | None, blend: Blend | None) -> SolverState:
+    """The state with locks and a blend, for the strategies that come next."""
+    players, t = [], (state.t + 1).astype(tree.dtype)
+    for p, (player, treeplex) in enumerate(zip(state.players, tree.treeplexes, strict=True)):
+        strategy = held(locks, p, player.strategy)
+        weights = treeplex.realization_weights(played(locks, blend, p, strategy, t))
+        players.append(player._replace(strategy=strategy, weights=weights))
+    return state._replace(players=tuple(players), locks=locks, blend=blend)
 
 
 def settle(tree: GameTree, variant: RegretVariant, state: SolverState, end: Array) -> SolverState:
@@ -525,7 +565,7 @@ def _run_watched(
         left -= chunk
         if callback is not None and _wants_to_stop(callback(state)):
             break
-        if target is not None and float(exploitability(tree, average_strategy(tree, state))) <= target:
+        if target is not None and float(exploitability(tree, average_strategy(tree, state), state.locks)) <= target:
             break
     return state
 
@@ -534,7 +574,8 @@ def average_strategy(tree: GameTree, state: SolverState) -> Strategy:
     """The average strategy of a run, the one that approaches equilibrium: per player `[L_p]`.
 
     Each iterate is weighted by the player's own reach and by the variant's weight of the iteration. Information sets
-    that the player never reached come out uniform.
+    that the player never reached come out uniform, locked ones as they are locked. Where a policy is blended in, the
+    average is that of what was played, the policy's share included.
 
     Raises:
       SolverError: the state is of another tree.
@@ -546,13 +587,17 @@ def average_strategy(tree: GameTree, state: SolverState) -> Strategy:
 @jax.jit
 def _average_strategy(tree: GameTree, state: SolverState) -> Strategy:
     return tuple(
-        treeplex.over_tables(normalise, averages.total(player.average, tree.dtype), treeplex.uniform)
-        for treeplex, player in zip(tree.treeplexes, state.players, strict=True)
+        held(
+            state.locks,
+            p,
+            treeplex.over_tables(normalise, averages.total(player.average, tree.dtype), treeplex.uniform),
+        )
+        for p, (treeplex, player) in enumerate(zip(tree.treeplexes, state.players, strict=True))
     )
 
 
 def current_strategy(tree: GameTree, state: SolverState) -> Strategy:
-    """The strategy of the next iteration, per player `[L_p]`.
+    """The players' own strategies of the next iteration, per player `[L_p]`; what is blended in is not in them.
 
     This is the last iterate: in general it does not approach an equilibrium. Use `average_strategy` for a solution.
 
@@ -680,6 +725,8 @@ def _check_best_response(tree: GameTree, traversal: Traversal, state: SolverStat
         raise OptionError(f"{what} computes best responses from the whole tree: it takes traversal=full_tree()")
     if state.joint is not None:
         raise OptionError(f"{what} does not play jointly, so there is nothing for track_cce to track")
+    if state.blend is not None:
+        raise OptionError(f"{what} has best responses play, into which nothing is blended")
 
 
 def check_iterations(iterations: Any) -> None:

@@ -44,13 +44,6 @@ def _regrets(values: Array, uniform: Array, strategy: Array) -> Array:
     return regret - jax.lax.stop_gradient(jnp.where(noise, regret, 0))
 
 
-def best_response_weights(tree: GameTree, player: int, weights: tuple[Array, ...]) -> Array:
-    """The realization weights `[L_p + 1]` of a best response of `player` to the others', maximal everywhere."""
-    treeplex = tree.treeplexes[player]
-    strategy, _ = treeplex.fold(tree.payoffs.product(player, weights), best_rule, treeplex.uniform)
-    return treeplex.realization_weights(strategy)
-
-
 def best_rule(values: Array, uniform: Array) -> tuple[Array, Array]:
     """For `Treeplex.fold`: the best legal action; the first of several."""
     legal = uniform > 0

@@ -287,7 +287,7 @@ def solve(
         raise OptionError(f"--target-exploitability has to be at least 0, not {target_exploitability}")
     root = load_game(game)
     if out is not None:
-        from jaxcfr.profile import require_writable
+        from jaxcfr.files import require_writable
 
         require_writable(out)
     with _precision(dtype):

@@ -17,8 +17,6 @@ import io
 import json
 import os
 import re
-import secrets
-import stat
 import zipfile
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 
 from jaxcfr.errors import OptionError, ProfileError, ProfileFileError
+from jaxcfr.files import reason, write_atomically
 from jaxcfr.games.base import action_label, game_name
 from jaxcfr.hashables import STORABLE, UnstorableError, decode, encode
 
@@ -869,29 +868,7 @@ class Profile:
           ProfileError: a key or an action is of a type that cannot be written.
         """
         data = self._to_bytes()
-        target = require_writable(path)
-        temporary = _temporary_beside(target)
-        try:
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            with contextlib.suppress(OSError):  # the permissions of the file it replaces, where there is one
-                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-            os.replace(temporary, target)
-        except BaseException as error:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            if isinstance(error, OSError):
-                raise ProfileFileError(f"{os.fspath(path)}: cannot be written: {_reason(error)}") from error
-            raise
-        # The name itself is durable once the directory is; not every system can sync one.
-        with contextlib.suppress(OSError, AttributeError):
-            directory = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+        write_atomically(path, data, ProfileFileError)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Profile:
@@ -909,7 +886,7 @@ class Profile:
                     raise ProfileFileError(f"{shown}: not a jaxcfr profile")
                 data += file.read()
         except (OSError, ValueError) as error:
-            raise ProfileFileError(f"{shown}: cannot be read: {_reason(error)}") from error
+            raise ProfileFileError(f"{shown}: cannot be read: {reason(error)}") from error
         if hashlib.sha256(data[:-_DIGEST]).hexdigest().encode() != data[-_DIGEST:]:
             raise ProfileFileError(f"{shown}: this profile is truncated or damaged")
         with _as_file_error(shown), _malformed():
@@ -1015,52 +992,6 @@ class Profile:
             ) from error
 
 
-_BINARY = getattr(os, "O_BINARY", 0)
-
-
-def require_writable(path: str | os.PathLike[str]) -> str:
-    """The real path of `path`, after checking that `Profile.save` can write there.
-
-    Links are followed, so that it is the file they point to that gets replaced. A file is made beside `path` and
-    removed again; `path` itself is left alone.
-
-    Raises:
-      ProfileFileError: it cannot be written there; says why.
-    """
-    shown = os.fspath(path)
-
-    def refuse(reason: str) -> NoReturn:
-        raise ProfileFileError(f"{shown}: cannot be written: {reason}")
-
-    if not isinstance(shown, str) or not shown or "\0" in shown:
-        raise ProfileFileError(f"{shown!r} is not the path of a file")
-    target = os.path.realpath(shown)
-    directory = os.path.dirname(target)
-    if not os.path.isdir(directory):
-        refuse(f"there is no directory {directory}")
-    if not os.path.basename(shown):
-        refuse("it is a directory")
-    try:
-        mode = os.stat(target).st_mode
-        if stat.S_ISDIR(mode):
-            refuse("it is a directory")
-        if not stat.S_ISREG(mode):
-            refuse("it is not a regular file")  # renaming onto a device would replace the device
-        if not os.access(target, os.W_OK):
-            refuse("the file is read-only")
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        refuse(_reason(error))
-    probe = _temporary_beside(target)
-    try:
-        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        os.unlink(probe)
-    except OSError as error:
-        refuse(_reason(error))
-    return target
-
-
 def distinct_labels(game: Any, actions: Sequence[Hashable]) -> tuple[str, ...]:
     """The labels of the actions at a history; those that occur twice with their actions added."""
     return _Menu(tuple(actions), tuple(action_label(game, action) for action in actions)).distinct_labels
@@ -1071,16 +1002,6 @@ def require_storable(lowered: LoweredGame) -> None:
     from jaxcfr.tree.convert import uniform_strategy
 
     Profile.from_strategy(lowered, uniform_strategy(lowered.tree))._to_bytes()
-
-
-def _temporary_beside(target: str) -> str:
-    return os.path.join(os.path.dirname(target), f".jaxcfr-{secrets.token_hex(8)}.tmp")
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror[:1].lower() + error.strerror[1:]
-    return str(error)
 
 
 # Checks

@@ -270,8 +270,7 @@ def iterate(
 ) -> SolverState:
     """One iteration: every player updates once. `settle` has been called if that was due."""
     step = state.t + 1
-    t = step.astype(tree.dtype)
-    weight = averages.advance(state.weight, variant.gamma_at(t), t)
+    t, weight = next_weight(variant, state)
     factor = jnp.exp2(weight.log2)
     joint = None if state.joint is None else _add_joint(tree, state, factor)
     weights = [player.weights for player in state.players]
@@ -290,10 +289,8 @@ def iterate(
             r = counterfactual_regrets(tree, p, tuple(weights), strategies[p])
         if state.blend is not None and state.blend.policies[p] is not None:
             r = regrets_against(treeplex, r, player.strategy)
-        regrets = variant.update(stored, r, t)
-        average = averages.add(player.average, factor * player.weights[:-1])
-        strategy = held(state.locks, p, _next_strategy(variant, treeplex, regrets, t))
-        regrets = _cast(regrets, player.average.value.dtype)
+        regrets, average, strategy = _learned(variant, treeplex, player, stored, r, t, factor)
+        strategy = held(state.locks, p, strategy)
         plays = prescribed(p, strategy, t + 1)
         players.append(PlayerState(regrets, average, strategy, treeplex.realization_weights(plays)))
         if updates == "alternating":
@@ -310,6 +307,38 @@ def prescribe(tree: GameTree, state: SolverState, locks: Locks | None, blend: Bl
         weights = treeplex.realization_weights(played(locks, blend, p, strategy, t))
         players.append(player._replace(strategy=strategy, weights=weights))
     return state._replace(players=tuple(players), locks=locks, blend=blend)
+
+
+def update_player(variant: RegretVariant, treeplex: Treeplex, player: PlayerState, r: Array, state: SolverState) -> PlayerState:
+    """One player's part of the next iteration.
+
+    Args:
+      variant: the regret variant.
+      treeplex: the player's.
+      player: its part so far.
+      r: its counterfactual regrets in this iteration, `[L]`.
+      state: the run before this iteration, from which t and the averaging weight are taken.
+    """
+    t, weight = next_weight(variant, state)
+    stored = _cast(player.regrets, treeplex.dtype)
+    regrets, average, strategy = _learned(variant, treeplex, player, stored, r, t, jnp.exp2(weight.log2))
+    return PlayerState(regrets, average, strategy, treeplex.realization_weights(strategy))
+
+
+def next_weight(variant: RegretVariant, state: SolverState) -> tuple[Array, averages.Weight]:
+    """The number of the next iteration, as a float, and its averaging weight."""
+    t = (state.t + 1).astype(state.weight.log2.dtype)
+    return t, averages.advance(state.weight, variant.gamma_at(t), t)
+
+
+def _learned(
+    variant: RegretVariant, treeplex: Treeplex, player: PlayerState, stored: Any, r: Array, t: Array, factor: Array
+) -> tuple[Any, averages.Sum, Array]:
+    """What is stored after an iteration, the average, and the next strategy."""
+    regrets = variant.update(stored, r, t)
+    average = averages.add(player.average, factor * player.weights[:-1])
+    strategy = _next_strategy(variant, treeplex, regrets, t)
+    return _cast(regrets, player.average.value.dtype), average, strategy
 
 
 def settle(tree: GameTree, variant: RegretVariant, state: SolverState, end: Array) -> SolverState:
@@ -386,7 +415,7 @@ def _add_joint(tree: GameTree, state: SolverState, factor: Array) -> JointState:
     )
 
 
-def _loop(
+def run_loop(
     tree: GameTree,
     variant: RegretVariant,
     state: SolverState,
@@ -394,7 +423,9 @@ def _loop(
     updates: Updates,
     traversal: Traversal = full_tree(),  # noqa: B008 (a constant)
 ) -> SolverState:
-    """Sums are settled between two loops, so that the inner one, where the time goes, knows nothing of it.
+    """The loop of a run; `solve` is what checks arguments and calls it.
+
+    Sums are settled between two loops, so that the inner one, where the time goes, knows nothing of it.
 
     On an accelerator the trip count of the inner loop is static: a loop whose condition is computed on the device
     may wait for the host in every iteration.
@@ -436,12 +467,12 @@ def _run(
 ) -> SolverState:
     iterations = jnp.asarray(iterations, jnp.int32)
     if traversal.samples:
-        return _loop(tree, variant, state, iterations, updates, traversal)
+        return run_loop(tree, variant, state, iterations, updates, traversal)
     return _BATCHED[updates](tree, variant, state, iterations)
 
 
 def _batched_loop(updates: Updates) -> Callable[..., SolverState]:
-    """`_loop` with a rule of its own for `vmap`: the axis of the batch comes last instead of first.
+    """`run_loop` with a rule of its own for `vmap`: the axis of the batch comes last instead of first.
 
     Then gathers move whole rows, and everything vectorises over the batch (measured: `benchmarks/sweeps.py`). What
     cannot take trailing axes (a variant of one's own, trees of different layout) takes the batch first, as usual.
@@ -449,7 +480,7 @@ def _batched_loop(updates: Updates) -> Callable[..., SolverState]:
 
     @jax.custom_batching.custom_vmap
     def loop(tree: GameTree, variant: RegretVariant, state: SolverState, iterations: Array) -> SolverState:
-        return _loop(tree, variant, state, iterations, updates)
+        return run_loop(tree, variant, state, iterations, updates)
 
     @loop.def_vmap
     def rule(
@@ -461,7 +492,7 @@ def _batched_loop(updates: Updates) -> Callable[..., SolverState]:
             for leaf, flag in zip(jax.tree.leaves(tree), jax.tree.leaves(batched[0]), strict=True)
         ]
         if any(indices) or not variant.elementwise or not isinstance(tree.payoffs, PayoffTable):
-            plain = functools.partial(_loop, updates=updates)
+            plain = functools.partial(run_loop, updates=updates)
             axes = jax.tree.map(lambda flag: 0 if flag else None, tuple(batched))
             together = jax.vmap(plain, in_axes=axes, axis_size=size)
             one_by_one = functools.partial(_one_by_one, plain, tuple(batched)) if any(indices) else together
@@ -478,7 +509,7 @@ def _batched_loop(updates: Updates) -> Callable[..., SolverState]:
             state,
             batched[2],
         )
-        result = _loop(tree, variant, whole._replace(t=state.t) if same_t else whole, iterations, updates)
+        result = run_loop(tree, variant, whole._replace(t=state.t) if same_t else whole, iterations, updates)
         flags = jax.tree.map(lambda _: True, result)._replace(t=not same_t)
         return jax.tree.map(lambda leaf, flag: jnp.moveaxis(leaf, -1, 0) if flag else leaf, result, flags), flags
 
@@ -487,7 +518,7 @@ def _batched_loop(updates: Updates) -> Callable[..., SolverState]:
 
     @differentiable.defjvp
     def derivative(primals: Any, tangents: Any) -> Any:
-        return jax.jvp(functools.partial(_loop, updates=updates), primals, tangents)
+        return jax.jvp(functools.partial(run_loop, updates=updates), primals, tangents)
 
     return differentiable
 

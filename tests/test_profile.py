@@ -27,7 +27,8 @@ from jaxcfr import profile as profile_module
 from jaxcfr.errors import JaxCFRError, OptionError, ProfileError, ProfileFileError, StrategyError
 from jaxcfr.games.base import Game
 from jaxcfr.games.registry import load_game
-from jaxcfr.profile import Profile, require_storable, require_writable
+from jaxcfr.files import require_writable
+from jaxcfr.profile import Profile, require_storable
 from jaxcfr.regret.text import describe, parse_variant
 from jaxcfr.regret.variants import CFRPlus, PCFRPlus, dcfr_plus
 from jaxcfr.solve import average_strategy, solve

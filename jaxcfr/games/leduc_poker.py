@@ -161,6 +161,10 @@ class LeducPoker(Game):
         """The player whose turn it is."""
         return self._actor
 
+    def rounds_ended(self) -> int:
+        """How many betting rounds are over: 1 from the end of the first one on, before the board is dealt."""
+        return int("/" in self._bets)
+
     def chance_outcomes(self) -> tuple[tuple[int, Fraction], ...]:
         """Each card that is left, with the share of the deck that shows it."""
         rules = self._rules

@@ -99,6 +99,10 @@ class LimitPoker(Game):
         """The player whose turn it is; player 0 begins every round."""
         return len(self._bets) % 2
 
+    def rounds_ended(self) -> int:
+        """How many betting rounds are over and followed by another."""
+        return self._round
+
     def chance_outcomes(self) -> tuple[tuple[int, Fraction], ...]:
         """What can be dealt next."""
         return self._rules.outcomes(self._dealt)

@@ -7,6 +7,8 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
 
 from jaxcfr.subgames.whole import Whole
 from jaxcfr.tree.build import build_tree
@@ -90,6 +92,35 @@ class Ends:
     row: np.ndarray
     root: np.ndarray
     choice: np.ndarray
+
+
+def root_labels(part: Part, known: np.ndarray, player: int) -> np.ndarray:
+    """A player's information sets at the roots, counted in the order of their first roots.
+
+    Args:
+      part: with all that lies below its roots.
+      known: `[K, R]`, what the player knows at the roots, as numbers.
+      player: whose.
+
+    Returns:
+      `[R]`.
+    """
+    nodes = part.whole.nodes
+    classes, label = np.unique(known, axis=1, return_inverse=True)
+    label = label.reshape(-1)
+    # Where one of its information sets further down cannot tell two of these apart, they are one.
+    inside = np.flatnonzero(part.player == player)
+    count, sets = classes.shape[1], nodes.num_actions[player].size
+    graph = scipy.sparse.coo_matrix(
+        (np.ones(len(inside), np.int8), (label[part.root_of[inside]], count + nodes.infoset[part.rows[inside]])),
+        shape=(count + sets, count + sets),
+    )
+    _, component = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    _, first, inverse = np.unique(component[label], return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    result: np.ndarray = rank[inverse.reshape(-1)]
+    return result
 
 
 class Assembly:
@@ -200,9 +231,11 @@ class Numbering:
             counts.append(np.concatenate([real, np.array(added, np.int32)]).astype(np.int32))
         return tuple(counts)
 
-    def lower(self, nodes: NodeTable, name: str, dtype: Any, general_sum: bool) -> LoweredGame:
+    def lower(
+        self, nodes: NodeTable, name: str, dtype: Any, general_sum: bool = False, centre: bool = True
+    ) -> LoweredGame:
         """The tree of a table with these information sets, with keys and labels."""
-        whole = self.part.whole.lowered
+        whole = self.part.whole.names
         keys, actions, labels = [], [], []
         for player in range(2):
             real = self.real[player].tolist()
@@ -215,7 +248,11 @@ class Numbering:
             actions.append(tuple(whole.actions[player][i] for i in real) + menus)
             labels.append(tuple(whole.action_labels[player][i] for i in real) + menus)
         tree = build_tree(
-            nodes, lambda player, infoset: repr(keys[player][infoset]), dtype=dtype, general_sum=general_sum
+            nodes,
+            lambda player, infoset: repr(keys[player][infoset]),
+            dtype=dtype,
+            general_sum=general_sum,
+            centre=centre,
         )
         return LoweredGame(tree, name, tuple(keys), tuple(actions), tuple(labels))
 

@@ -8,7 +8,6 @@ from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from jaxcfr.analytics import counterfactual_best_response, require_constant_sum
 from jaxcfr.errors import OptionError, SubgameError
@@ -17,7 +16,7 @@ from jaxcfr.regret.variants import RegretVariant
 from jaxcfr.solve import Updates
 from jaxcfr.subgames.blueprint import Blueprint, as_blueprint
 from jaxcfr.subgames.depth import LeafValues, PublicLeaves, check_depth, continuation_of, public_leaves, with_function
-from jaxcfr.subgames.part import Part, part_of
+from jaxcfr.subgames.part import Part, part_of, root_labels
 from jaxcfr.subgames.resolving import (
     TERMINATE_OR_FOLLOW,
     ResolvingGame,
@@ -164,25 +163,7 @@ class PublicSubgame:
         whole, part = self.blueprint.whole, self.part
         rows = part.rows[part.roots]
         known = np.stack([self.classes[opponent][rows], whole.sequence[opponent][rows]])
-        classes, label = np.unique(known, axis=1, return_inverse=True)
-        label = label.reshape(-1)
-        # Where one of its information sets further down cannot tell two of these apart, they are one.
-        inside = np.flatnonzero(self.inside & (whole.nodes.player == opponent))
-        root_of = np.full(len(self.inside), -1, np.int64)
-        full = part if self.max_depth is None else part_of(whole, self.inside)
-        root_of[full.rows] = full.root_of
-        count, sets = classes.shape[1], whole.nodes.num_actions[opponent].size
-        graph = scipy.sparse.coo_matrix(
-            (np.ones(len(inside), np.int8), (label[root_of[inside]], count + whole.nodes.infoset[inside])),
-            shape=(count + sets, count + sets),
-        )
-        _, component = scipy.sparse.csgraph.connected_components(graph, directed=False)
-        component = component[label]
-        _, first, inverse = np.unique(component, return_index=True, return_inverse=True)
-        rank = np.empty(len(first), np.int64)
-        rank[np.argsort(first)] = np.arange(len(first))
-        result: np.ndarray = rank[inverse.reshape(-1)]
-        return result
+        return root_labels(part if self.max_depth is None else part_of(whole, self.inside), known, opponent)
 
     def allowances(self, player: int) -> np.ndarray:
         """`[n]`, what the opponent's root information sets may take of the gifts on the way to them."""

@@ -17,7 +17,7 @@ from jaxcfr.games.array_game import as_game, is_array_game
 from jaxcfr.games.base import action_label, format_path, require_enumerable_chance
 from jaxcfr.tree.game_tree import Strategy
 from jaxcfr.tree.lower import LoweredGame
-from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable
+from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable, Walked
 
 
 class Whole:
@@ -26,6 +26,7 @@ class Whole:
     Attributes:
       game: the root, a plain `Game`.
       lowered: the same game, lowered with its histories.
+      names: what the information sets and actions are called.
       nodes: its node table.
       level_offsets: `[depth + 2]`, where each depth begins.
       first_child, num_children, terminal: `[N]`, as in `GameTree.histories`.
@@ -38,6 +39,7 @@ class Whole:
             raise OptionError("this tree was lowered without its histories, which cutting a subgame needs: lower(game)")
         self.game = as_game(game) if is_array_game(game) else game
         self.lowered = lowered
+        self.names: LoweredGame | Walked = lowered
         self.nodes = NodeTable(
             num_players=lowered.tree.num_players,
             player=np.asarray(histories.player),

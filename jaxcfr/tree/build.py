@@ -48,6 +48,7 @@ def build_tree(
     histories: bool = True,
     general_sum: bool = False,
     block_density: float = BLOCK_DENSITY,
+    centre: bool = True,
 ) -> GameTree:
     """Builds the tree.
 
@@ -58,6 +59,7 @@ def build_tree(
       histories: keep the histories (sampling and subgames need them, full-tree CFR and analytics do not).
       general_sum: do not record that payoffs are constant-sum even if they are, so that any payoffs can replace them.
       block_density: how full a block of payoffs has to be to be stored dense; the default is calibrated.
+      centre: store payoffs relative to the middle of their range.
 
     Raises:
       GameError: the table is inconsistent.
@@ -88,6 +90,7 @@ def build_tree(
         constant_sum,
         dtype,
         block_density,
+        centre,
     )
     tree = GameTree(
         treeplexes=tuple(treeplexes),

@@ -293,6 +293,7 @@ def build_payoffs(
     mirrored: bool,
     dtype: Any,
     block_density: float = BLOCK_DENSITY,
+    centre: bool = True,
 ) -> PayoffTable:
     """Arranges the leaves of a game.
 
@@ -304,6 +305,7 @@ def build_payoffs(
       mirrored: two players whose payoffs have the same sum at every leaf.
       dtype: of the float arrays.
       block_density: see `BLOCK_DENSITY`; 0 stores everything in blocks, more than 1 nothing.
+      centre: see `PayoffTable.with_payoffs`.
 
     Returns:
       The table, made of numpy arrays.
@@ -375,7 +377,7 @@ def build_payoffs(
         num_entries=count,
     )
     # Centred in float64: a large constant must not cost the digits in which payoffs differ.
-    filled = table.with_payoffs(leaves.payoffs)
+    filled = table.with_payoffs(leaves.payoffs, centre=centre)
     narrowed: PayoffTable = jax.tree.map(lambda a: a.astype(dtype) if a.dtype == np.float64 else a, filled)
     return narrowed
 

@@ -19,6 +19,7 @@ from jaxcfr.analytics import (
 )
 from jaxcfr.array_play import TablePolicy, sample_play, table_policy, uniform_policy
 from jaxcfr.bounds import ExploitabilityBound, LocalBestResponse, SampledBestResponse, exploitability_bound
+from jaxcfr.decomposition import CFRDSolution, Decomposition, LPSolver, ResolvedSubgame, SubgameSolver, cfr_d, decompose
 from jaxcfr.games import (
     ArrayGame,
     Game,
@@ -94,6 +95,8 @@ __all__ = [
     "ArrayGame",
     "Blend",
     "Blueprint",
+    "CFRDSolution",
+    "Decomposition",
     "DepthLimitedSubgame",
     "Estimate",
     "ExploitabilityBound",
@@ -101,6 +104,7 @@ __all__ = [
     "GameTree",
     "HeadToHead",
     "Identity",
+    "LPSolver",
     "LocalBestResponse",
     "Locks",
     "LoweredGame",
@@ -109,6 +113,7 @@ __all__ = [
     "Profile",
     "PublicSubgame",
     "RegretVariant",
+    "ResolvedSubgame",
     "SampledBestResponse",
     "SampledRun",
     "SolvedSubgame",
@@ -116,6 +121,7 @@ __all__ = [
     "Strategy",
     "Subgame",
     "SubgameAgent",
+    "SubgameSolver",
     "TablePolicy",
     "UniformPlayer",
     "as_game",
@@ -125,6 +131,7 @@ __all__ = [
     "blend",
     "build_tree",
     "cce_gap",
+    "cfr_d",
     "cfr_plus",
     "chance_sampling",
     "check_invariants",
@@ -138,6 +145,7 @@ __all__ = [
     "current_strategy",
     "dcfr",
     "dcfr_plus",
+    "decompose",
     "errors",
     "expected_payoffs",
     "expected_payoffs_sampled",

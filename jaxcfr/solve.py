@@ -309,7 +309,9 @@ def prescribe(tree: GameTree, state: SolverState, locks: Locks | None, blend: Bl
     return state._replace(players=tuple(players), locks=locks, blend=blend)
 
 
-def update_player(variant: RegretVariant, treeplex: Treeplex, player: PlayerState, r: Array, state: SolverState) -> PlayerState:
+def update_player(
+    variant: RegretVariant, treeplex: Treeplex, player: PlayerState, r: Array, state: SolverState
+) -> PlayerState:
     """One player's part of the next iteration.
 
     Args:

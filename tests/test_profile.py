@@ -25,9 +25,9 @@ from hypothesis import strategies as st
 import jaxcfr
 from jaxcfr import profile as profile_module
 from jaxcfr.errors import JaxCFRError, OptionError, ProfileError, ProfileFileError, StrategyError
+from jaxcfr.files import require_writable
 from jaxcfr.games.base import Game
 from jaxcfr.games.registry import load_game
-from jaxcfr.files import require_writable
 from jaxcfr.profile import Profile, require_storable
 from jaxcfr.regret.text import describe, parse_variant
 from jaxcfr.regret.variants import CFRPlus, PCFRPlus, dcfr_plus

@@ -62,9 +62,7 @@ class ReachedPayoffs:
 
     def product(self, player: int, weights: tuple[Array, ...]) -> Array:
         """See `PayoffTable.product`."""
-        reached = tuple(
-            weight if p == player else weight * self.reach[p] for p, weight in enumerate(weights)
-        )
+        reached = tuple(weight if p == player else weight * self.reach[p] for p, weight in enumerate(weights))
         direct = self.table.product(player, reached)
         extra = self.extra[player]
         return direct if extra is None else direct + extra
@@ -201,8 +199,8 @@ def as_subtree(lowered: LoweredGame, num_roots: tuple[int, int], opponent: int) 
             stop = into.astype(np.int32)
             into = into + stride[-count:]
         first.append(into.astype(np.int32))
-    arrays = jax.device_put((tuple(root_of), tuple(first), stop))
-    return Subtree(dataclasses.replace(tree, histories=None), *arrays, opponent)
+    above, into_subgame, out = jax.device_put((tuple(root_of), tuple(first), stop))
+    return Subtree(dataclasses.replace(tree, histories=None), above, into_subgame, out, opponent)
 
 
 def table_values(table: PayoffTable) -> Any:
@@ -296,9 +294,9 @@ def _solve(
         players = []
         for treeplex, player, regret in zip(tree.treeplexes, state.players, start, strict=True):
             regrets = player.regrets._replace(regret=regret.astype(tree.dtype))
-            strategy = treeplex.over_tables(lambda r, u: variant.strategy(r, u, zero), regrets, treeplex.uniform)
-            weights = treeplex.realization_weights(strategy)
-            players.append(player._replace(regrets=regrets, strategy=strategy, weights=weights))
+            own = treeplex.over_tables(lambda r, u: variant.strategy(r, u, zero), regrets, treeplex.uniform)
+            weights = treeplex.realization_weights(own)
+            players.append(player._replace(regrets=regrets, strategy=own, weights=weights))
         state = state._replace(players=tuple(players))
     state = run_loop(subtree.reached(reach, stop_values), variant, state, iterations, updates)
     strategy = tuple(
@@ -342,6 +340,5 @@ def root_values(subtree: Subtree, reach: Pair, strategy: Strategy) -> Pair:
 
 def _weights(subtree: Subtree, strategy: Strategy) -> tuple[Array, ...]:
     return tuple(
-        treeplex.realization_weights(values)
-        for treeplex, values in zip(subtree.tree.treeplexes, strategy, strict=True)
+        treeplex.realization_weights(values) for treeplex, values in zip(subtree.tree.treeplexes, strategy, strict=True)
     )

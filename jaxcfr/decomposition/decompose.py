@@ -13,9 +13,9 @@ import jax
 import numpy as np
 
 from jaxcfr.analytics import require_constant_sum
-from jaxcfr.cfr_d.source import Cut, Source, TreeSource
-from jaxcfr.cfr_d.subtree import Pair, Piece, Subtree, solver_bytes, stacked
-from jaxcfr.cfr_d.trunk import Trunk, build_trunk
+from jaxcfr.decomposition.source import Cut, Source, TreeSource
+from jaxcfr.decomposition.subtree import Piece, Subtree, solver_bytes, stacked
+from jaxcfr.decomposition.trunk import Trunk, build_trunk
 from jaxcfr.errors import OptionError, SubgameError
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.subgames.whole import Whole
@@ -100,7 +100,7 @@ class Decomposition:
                 parent[label] = sequence
                 if (parent[label] != sequence).any():
                     raise SubgameError(
-                        f"{self.name}: at the roots of subgame {number} player {player} forgets what it did in the trunk"
+                        f"{self.name}: at the roots of subgame {number} player {player} forgets what it did before"
                     )
                 parents[player].append(parent)
         self.subgames = tuple(subgames)
@@ -126,7 +126,7 @@ class Decomposition:
 
     @property
     def closure(self) -> str:
-        """"observation" or "derived", what subgames are closed under."""
+        """ "observation" or "derived", what subgames are closed under."""
         return self.source.cut.closure
 
     @property
@@ -244,7 +244,7 @@ class Decomposition:
 
     def trunk_bytes(self, variant: RegretVariant | None = None) -> int:
         """Bytes of the trunk's tree and of what a run keeps from iteration to iteration."""
-        from jaxcfr.cfr_d.trunk import begin
+        from jaxcfr.decomposition.trunk import begin
 
         state = jax.eval_shape(begin, self.trunk, dcfr_plus() if variant is None else variant)
         return _nbytes(self.trunk) + sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
@@ -266,9 +266,7 @@ def _info(piece: Piece) -> SubgameInfo:
     numbers = [part.infosets(player) for player in range(2)]
     player = part.player
     own = [np.searchsorted(numbers[p], nodes.infoset[part.rows[player == p]]) for p in range(2)]
-    structure = _digest(
-        player, part.parent, *own, *piece.label, *(nodes.num_actions[p][numbers[p]] for p in range(2))
-    )
+    structure = _digest(player, part.parent, *own, *piece.label, *(nodes.num_actions[p][numbers[p]] for p in range(2)))
     values = _digest(nodes.chance[part.rows][part.parent >= 0], piece.chance, piece.payoffs[part.rows])
     return SubgameInfo(
         len(part.rows), (len(numbers[0]), len(numbers[1])), len(part.roots), piece.num_roots, structure, values
@@ -311,17 +309,13 @@ def decompose(
         raise OptionError(f"memory_limit has to be a positive number of bytes, not {memory_limit!r}")
     rules = None
     if isinstance(game, GameTree):
+        counts = [np.asarray(treeplex.num_actions).tolist() for treeplex in game.treeplexes]
         game = LoweredGame(
             game,
             "a tree",
             tuple(tuple(range(count)) for count in game.num_infosets),
-            *(
-                tuple(
-                    tuple(tuple(map(kind, range(count))) for count in np.asarray(treeplex.num_actions).tolist())
-                    for treeplex in game.treeplexes
-                )
-                for kind in (int, str)
-            ),
+            tuple(tuple(tuple(range(count)) for count in own) for own in counts),
+            tuple(tuple(tuple(map(str, range(count))) for count in own) for own in counts),
         )
     if isinstance(game, LoweredGame):
         lowered = game

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.cfr_d import trunk as trunks
-from jaxcfr.cfr_d.decompose import Batch, Decomposition
-from jaxcfr.cfr_d.subtree import Pair, Subtree, root_values, solve_reached
+from jaxcfr.decomposition import trunk as trunks
+from jaxcfr.decomposition.decompose import Batch, Decomposition
+from jaxcfr.decomposition.subtree import Pair, Subtree, root_values, solve_reached
 from jaxcfr.errors import JaxCFRError, OptionError, SolutionFileError, SolverError
 from jaxcfr.files import reason, require_writable, write_atomically
 from jaxcfr.profile import Profile
@@ -88,7 +88,7 @@ class CFRDSolution:
     def root_values(self) -> Pair:
         """Per player `[n_p]`, the average counterfactual values of its root information sets, in chips.
 
-        Payoffs are taken relative to `decomposition.centre`.
+        Payoffs are taken relative to `decomposition.source.centre`.
         """
         return trunks.average_root_values(self.decomposition.trunk, self.state)
 
@@ -100,6 +100,18 @@ class CFRDSolution:
         total = averages.total(self.state.joint.total, dtype)
         payoffs = averages.total(self.state.joint.payoffs, dtype) / jnp.where(total > 0, total, 1)
         return np.asarray(payoffs, np.float64) + np.array(self.decomposition.source.centre)
+
+    @functools.cached_property
+    def regrets(self) -> np.ndarray:
+        """`[2]`, both players' average regret in the trunk, in chips; with simultaneous updates.
+
+        What the best fixed strategy of the trunk would have got on average, by the root values met, less `value`. With
+        uniform averages (`vanilla`) this is the trunk's part R / T of the paper's Theorem 2, which bounds it by
+        `D N sqrt(A / T)` for a range D of payoffs, N information sets of at most A actions in the trunk, and the error
+        of the subgames' solutions.
+        """
+        best = trunks.best_response_values(self.decomposition.trunk, self.trunk_strategy, self.root_values)
+        return np.asarray(best, np.float64) + np.array(self.decomposition.source.centre) - self.value
 
     @functools.cached_property
     def _reach(self) -> Pair:
@@ -115,7 +127,7 @@ class CFRDSolution:
         *,
         updates: Updates = "alternating",
     ) -> ResolvedSubgame:
-        """Solves a subgame again, for both players, each against an opponent who may have its average root values instead.
+        """Solves a subgame again, for each player against an opponent who may have its average root values instead.
 
         Args:
           where: its number, or a path into it: actions and outcomes of chance from the root of the game on.

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.cfr_d import trunk as trunks
-from jaxcfr.cfr_d.decompose import Batch, Decomposition
-from jaxcfr.cfr_d.solution import CFRDSolution
-from jaxcfr.cfr_d.solvers import CFRSolver, SubgameSolver, batch_values
-from jaxcfr.cfr_d.subtree import Pair, Subtree
-from jaxcfr.cfr_d.trunk import Trunk
+from jaxcfr.decomposition import trunk as trunks
+from jaxcfr.decomposition.decompose import Batch, Decomposition
+from jaxcfr.decomposition.solution import CFRDSolution
+from jaxcfr.decomposition.solvers import CFRSolver, SubgameSolver, batch_values
+from jaxcfr.decomposition.subtree import Pair, Subtree
+from jaxcfr.decomposition.trunk import Trunk
 from jaxcfr.errors import OptionError
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.solve import SolverState, Updates, check_iterations, check_updates, check_variant
@@ -78,7 +78,8 @@ def cfr_d(
       every: iterations between calls, checks and checkpoints; default 100.
       target_exploitability: stop once the solution's, re-solved with `resolve_iterations`, is at most this.
       resolve_iterations: for that.
-      checkpoint: a path where the solution is saved every `every` iterations and at the end; `CFRDSolution.load` reads it.
+      checkpoint: a path where the solution is saved every `every` iterations and at the end, for `CFRDSolution.load`;
+        a run that goes on from it has the same bits as one that was not interrupted, but for `warm_start`.
 
     Raises:
       OptionError: an argument makes no sense.

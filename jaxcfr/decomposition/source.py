@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from jaxcfr.cfr_d.subtree import Piece
+from jaxcfr.decomposition.subtree import Piece
 from jaxcfr.errors import GameError, NotTwoPlayerConstantSumError, OptionError, SubgameError
 from jaxcfr.games.base import format_path
 from jaxcfr.subgames.part import Assembly, Numbering, Part, add_part, root_labels
@@ -101,7 +101,9 @@ class TreeSource:
         inside = self._inside(cut)
         inside[nodes.player == TERMINAL] = False
         if not inside.any():
-            raise SubgameError(f"{whole.name}: nothing lies below the cut {cut!r}: there is no subgame to decompose into")
+            raise SubgameError(
+                f"{whole.name}: nothing lies below the cut {cut!r}: there is no subgame to decompose into"
+            )
         self._close(inside, classes)
         top = inside.copy()
         top[1:] &= ~inside[nodes.parent[1:]]
@@ -171,7 +173,9 @@ class TreeSource:
         rows = np.flatnonzero(~inside | top)
         place = np.full(len(inside) + 1, -1, np.int64)
         place[rows] = np.arange(len(rows))
-        part = Part(whole, rows, place[whole.nodes.parent[rows]], np.zeros(1, np.int64), np.zeros(len(rows), int), top[rows])
+        part = Part(
+            whole, rows, place[whole.nodes.parent[rows]], np.zeros(1, np.int64), np.zeros(len(rows), int), top[rows]
+        )
         assembly, numbers = Assembly(), Numbering(part)
         add_part(assembly, numbers, np.array([-1]), np.ones(1))
         nodes, ends = assembly.finish(numbers.num_actions())
@@ -218,7 +222,7 @@ def connected(links: Sequence[tuple[np.ndarray, np.ndarray]], count: int) -> np.
     """Components of roots that share a class, numbered in the order of their first roots.
 
     Args:
-      links: pairs of `[m]` root numbers, -1 for none, and `[m]` classes, -1 for none; classes of different pairs differ.
+      links: pairs of `[m]` root numbers and `[m]` classes, -1 for none; classes of different pairs differ.
       count: how many roots there are.
     """
     first, second, base = [], [], count

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.cfr_d.subtree import Pair
+from jaxcfr.decomposition.subtree import Pair
 from jaxcfr.regret import average as averages
 from jaxcfr.regret.variants import RegretVariant
 from jaxcfr.solve import JointState, SolverState, initial_state, next_weight, settle, update_player
@@ -89,9 +89,7 @@ def update(trunk: Trunk, variant: RegretVariant, state: SolverState, player: int
     payoff = jnp.zeros(2, direct.dtype).at[player].set((direct * own.weights).sum())
     sums = list(state.joint.values)
     sums[player] = averages.add(sums[player], factor * values)
-    joint = state.joint._replace(
-        values=tuple(sums), payoffs=averages.add(state.joint.payoffs, factor * payoff)
-    )
+    joint = state.joint._replace(values=tuple(sums), payoffs=averages.add(state.joint.payoffs, factor * payoff))
     players = list(state.players)
     players[player] = update_player(variant, trunk.tree.treeplexes[player], own, r, state)
     return state._replace(players=tuple(players), joint=joint)

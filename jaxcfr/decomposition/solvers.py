@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcfr.cfr_d.subtree import Pair, Subtree, as_subtree, root_values, solve_reached
+from jaxcfr.decomposition.subtree import Pair, Subtree, as_subtree, root_values, solve_reached
 from jaxcfr.linear_program import solve_lp
 from jaxcfr.regret import average as averages
 from jaxcfr.regret.variants import RegretVariant
@@ -18,7 +18,7 @@ from jaxcfr.solve import Updates
 from jaxcfr.tree.payoffs import PayoffTable
 
 if TYPE_CHECKING:
-    from jaxcfr.cfr_d.decompose import Decomposition
+    from jaxcfr.decomposition.decompose import Decomposition
 
 
 class SubgameSolver:
@@ -77,23 +77,24 @@ class CFRSolver(SubgameSolver):
         start = None
         if kept is not None:
             start = tuple(self.keep * regret.astype(subtree.tree.dtype) for regret in kept)
-        strategy, regrets = solve_reached(
-            subtree, reach, self.variant, self.iterations, self.updates, start=start
-        )
+        strategy, regrets = solve_reached(subtree, reach, self.variant, self.iterations, self.updates, start=start)
         if kept is not None:
             kept = averages.narrowed(regrets[0], jnp.bfloat16), averages.narrowed(regrets[1], jnp.bfloat16)
         return root_values(subtree, reach, strategy), kept
 
 
 class LPSolver(SubgameSolver):
-    """The sequence-form linear program (scipy's HiGHS), one subgame after the other on the host: exact, as a reference."""
+    """The sequence-form linear program (scipy's HiGHS), one subgame after the other: exact, as a reference."""
 
     def host_values(self, decomposition: Decomposition, number: int, reach: tuple[np.ndarray, np.ndarray]) -> Any:
         """See `SubgameSolver`; 0 where the players together never get there."""
         subtree, lowered, leaf_roots = _program(decomposition, number)
         table = lowered.tree.payoffs
         assert isinstance(table, PayoffTable)
-        given = (jnp.asarray(reach[0], decomposition.dtype)[:, None], jnp.asarray(reach[1], decomposition.dtype)[:, None])
+        given = (
+            jnp.asarray(reach[0], decomposition.dtype)[:, None],
+            jnp.asarray(reach[1], decomposition.dtype)[:, None],
+        )
         # One player's reach alone may vanish: the other still has to know what it could get.
         floor = [np.where(values.max(initial=0) > 0, values, 1.0) for values in reach]
         chance = np.asarray(table.leaves.chance, np.float64) * floor[0][leaf_roots[0]] * floor[1][leaf_roots[1]]
@@ -132,5 +133,3 @@ def batch_values(
 ) -> tuple[Pair, Pair | None]:
     """One batch by itself: `CFRSolver.values` for the players' reaches of all root information sets."""
     return solver.values(subtree, (reach[0][classes[0]], reach[1][classes[1]]), kept)
-
-

@@ -186,7 +186,7 @@ def solve(
         _check_best_response(tree, traversal, state)
     if state.blend is not None and getattr(traversal, "pruning", None) is not None:
         raise OptionError("pruning skips actions that the player's own strategy never plays, and a blend may play them")
-    _check_horizon(variant, state, iterations)
+    check_horizon(variant, state.t, iterations)
     if traversal.samples:
         state = _with_sampling(tree, traversal, state, seed)
         if variant.floored and getattr(traversal, "pruning", None) is not None:
@@ -808,13 +808,14 @@ def _check_state(tree: GameTree, variant: RegretVariant, state: Any, track_cce: 
         raise SolverError("track_cce=True has to be given from the first iteration on")
 
 
-def _check_horizon(variant: RegretVariant, state: SolverState, iterations: Any) -> None:
-    if is_concrete(state.t, iterations) and int(np.max(state.t)) + int(iterations) >= 2**31:
-        raise OptionError(f"t is a 32-bit integer: a run at t = {np.max(state.t)} cannot go on for {iterations} more")
+def check_horizon(variant: RegretVariant, t: Any, iterations: Any) -> None:
+    """Refuses a run from t on that goes past the end of the variant's schedules, or of the integers."""
+    if is_concrete(t, iterations) and int(np.max(t)) + int(iterations) >= 2**31:
+        raise OptionError(f"t is a 32-bit integer: a run at t = {np.max(t)} cannot go on for {iterations} more")
     total = variant.total
-    if total is None or not is_concrete(total, state.t, iterations):
+    if total is None or not is_concrete(total, t, iterations):
         return
-    end = int(np.max(state.t)) + int(iterations)
+    end = int(np.max(t)) + int(iterations)
     last = float(np.min(total))
     if end > last:
         raise HorizonError(

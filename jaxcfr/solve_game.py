@@ -1,6 +1,16 @@
 """`solve_game`: counterfactual regret minimization by sampling, in games too large for a tree.
 
-The loop of `jaxcfr.solve` over a table of the information sets met so far, instead of a tree.
+The loop of `jaxcfr.solve` over a table of the information sets met so far, instead of a tree. An iteration costs as
+much as its walks, however large the table is, because only rows that a walk came to are touched:
+
+* Regrets of other rows would only be discounted. The product of the discounts of all iterations is kept, as a
+  logarithm; each row remembers what it was when the row was last touched, and makes up for the difference.
+* The strategy of other rows does not change, so their part in the average, `sum_t w_t pi_t(sequence) sigma_t`, can
+  wait: with X the sum of `w_t pi_t` of the sequence above, which is the average's own entry there, a row that was
+  brought up to date when X was x is due `(X - x) sigma`. A walk touches all that is above a row it touches, from the
+  top, so the X it needs is always up to date.
+
+Both are exact, up to rounding.
 """
 
 from __future__ import annotations
@@ -16,6 +26,7 @@ from jax import Array
 from jaxcfr.array_play import TablePolicy, make_table
 from jaxcfr.errors import (
     ChanceNotEnumerableError,
+    GameError,
     GameTooLargeError,
     OptionError,
     RecallError,
@@ -30,16 +41,24 @@ from jaxcfr.regret import average as averages
 from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.schedules import at
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
-from jaxcfr.solve import Updates, check_iterations, check_updates, check_variant
+from jaxcfr.solve import Updates, check_horizon, check_iterations, check_updates, check_variant
 from jaxcfr.traversal import array_walks, randomness, table
+from jaxcfr.traversal.array_walks import Touched, Walks
 from jaxcfr.traversal.base import Visited, none_visited
 from jaxcfr.traversal.host_walks import HostWalker, Infosets
 from jaxcfr.traversal.sampling import ExternalSampling, OutcomeSampling, external_sampling
+from jaxcfr.traversal.walks import apart
 from jaxcfr.tree.build import float_dtype
 
 CAPACITY = 2**16
 MAX_CAPACITY = 2**26
 MAX_STEPS = 10_000
+
+BLOCK = 256
+"""So many rows are updated together."""
+
+LEAST_LOG = -80.0
+"""The logarithm of the smallest discount that is told from none."""
 
 
 class TableState(NamedTuple):
@@ -48,27 +67,38 @@ class TableState(NamedTuple):
     Attributes:
       t: int32, iterations done.
       weight: the averaging weight of iterate t, relative to the scale of the sums.
+      mass: the sum of the weights.
+      discounts: `[2]`, the logarithms of the products of all discounts of positive and of negative regrets.
       key: a typed key; iteration t takes its random numbers from `fold_in(key, t)`.
       table: the information sets met so far.
-      regrets: what the variant stores, leaves `[A, C]`.
-      average: `[C, A]`, weighted sum of the realization weights played. Summed plainly: rounding is far below what
-        sampling does.
-      strategy: `[C, A]`, of the next iteration; zeros at rows that are free.
-      passes: `[P]`, about how many walks fit into a pass.
+      regrets: what the variant stores, leaves `[C, A]`.
+      discounted: `[C, 2]`, `discounts` when the row was last touched.
+      average: `[C, A]`, weighted sum of the realization weights played, of the time before `pulled`. Summed plainly:
+        rounding is far below what sampling does.
+      pulled: `[C]`, the average's entry of the sequence above when the row was last touched; infinite before.
+      cumulative: `[C, A]`, running sums of the strategy of the next iteration along the actions.
       visited: histories visited so far.
-      fill: float32, above 1 if a single walk was too large for a frontier.
+      status: of the last walks, see `Walks`.
     """
 
     t: Array
     weight: averages.Weight
+    mass: Array
+    discounts: Array
     key: Array
     table: table.Table
     regrets: Any
+    discounted: Array
     average: Array
-    strategy: Array
-    passes: Array
+    pulled: Array
+    cumulative: Array
     visited: Visited
-    fill: Array
+    status: Array
+
+    @property
+    def strategy(self) -> Array:
+        """`[C, A]`, of the next iteration; zeros at rows that are free."""
+        return _strategy(self.cumulative)
 
 
 class SampledRun(NamedTuple):
@@ -93,18 +123,18 @@ class SampledRun(NamedTuple):
     def unvisited(self) -> int:
         """How many of them were met without ever being reached by their owner's own strategy: they play uniformly."""
         used = np.asarray(self.state.table.owner) >= 0
-        return int((used & (np.asarray(self.state.average).sum(1) <= 0)).sum())
+        return int((used & (np.asarray(_sums(self.state)).sum(1) <= 0)).sum())
 
     def profile(self, *, variant: Any = None, seed: int | None = None) -> Profile:
         """The average strategy at the information sets that were met.
 
         What was never met is not in it: play it, or turn it into a tree's strategy, with `missing="uniform"`.
         """
-        strategy = np.asarray(_average(self.state), np.float64)
-        owner, legal = np.asarray(self.state.table.owner), np.asarray(self.state.table.legal)
+        strategy, legal = (np.asarray(values) for values in _average(self.state))
+        strategy, owner = strategy.astype(np.float64), np.asarray(self.state.table.owner)
         players: list[list[Any]] = [[] for _ in range(int(self.game.num_players))]
         describe = Describe(self.game) if self.infosets is None else None
-        keys = np.asarray(self.state.table.keys)
+        keys = np.asarray(self.state.table.keys)[:, 2:]
         for row in range(min(self.num_infosets, len(owner))):
             chosen = np.flatnonzero(legal[row])
             values = strategy[row, chosen]
@@ -133,8 +163,8 @@ class SampledRun(NamedTuple):
         """
         if self.infosets is not None:
             raise OptionError("a policy is for array games, and this run is of a plain game: take its profile()")
-        strategy, owner = np.asarray(_average(self.state), np.float32), np.asarray(self.state.table.owner)
-        keys = np.asarray(self.state.table.keys)
+        strategy, owner = np.asarray(_average(self.state)[0], np.float32), np.asarray(self.state.table.owner)
+        keys = np.asarray(self.state.table.keys)[:, 2:]
         own = [np.flatnonzero(owner == player) for player in range(int(self.game.num_players))]
         return make_table([keys[rows] for rows in own], [strategy[rows] for rows in own])
 
@@ -158,9 +188,9 @@ def solve_game(
     table of fixed capacity. Any other `Game` is walked in Python, history by history: slow, but its chance may be of
     the kind that can only be sampled (`chance_outcomes()` is None).
 
-    Each iteration passes over the whole table to discount, to match regrets and to weight the average by the player's
-    own reach, exactly as `solve` does, so choose the batch large enough that this is little. An information set counts
-    in the average from the iteration on in which it was first met.
+    An iteration costs as much as its walks, however large the table is (see the module's text), so that batches may be
+    small. What it stores is what `solve` would, with two differences: what no walk of its player came to keeps its
+    prediction (of predictive variants), and counts in the average only from the first iteration on in which one did.
 
     Args:
       game: the rules: an `ArrayGame`, or the root of a `Game`.
@@ -171,14 +201,16 @@ def solve_game(
       seed: an integer, or a typed key; a run that goes on keeps its own.
       updates: "alternating" or "simultaneous", as in `solve`.
       capacity: information sets that the table has room for (rounded up to a power of two). Memory is about
-        `capacity * num_actions * 5` numbers.
-      slots: histories that a frontier on the device has room for; by default 16 times the batch, within bounds.
+        `capacity * (num_actions * 4 + 20)` numbers, twice while a call begins.
+      slots: histories that the walks' stack on the device has room for; by default enough for games in which a walk
+        branches at up to 64 depths.
       dtype: float32 or float64; None follows `jax_enable_x64`.
 
     Raises:
       OptionError: an argument makes no sense.
       TableFullError: more information sets were met than the table has room for.
-      GameTooLargeError: a single walk meets more histories at a time than a frontier has room for.
+      GameTooLargeError: the walks leave more histories to be looked at than the stack has room for.
+      HorizonError: the run would go past the end of the variant's hyperparameter schedules.
       RecallError: a player forgets.
       GameError: the rules are broken.
     """
@@ -205,12 +237,14 @@ def solve_game(
         raise SolverError(f"expected the SampledRun that solve_game returns, not {type(run).__name__}")
     if run is not None and run.game is not arrays and run.game is not game and run.game != arrays:
         raise SolverError(f"the run is of another game: {game_name(run.game)}")
+    check_horizon(variant, 0 if run is None else run.state.t, int(iterations))
     if arrays is None:
         return _run_on_host(game, variant, int(iterations), run, traversal, seed, updates, rows, chosen)
-    room = _slots(slots, traversal.batch)
-    state = _initial(arrays, variant, rows, room, seed, chosen) if run is None else run.state
-    state = _run_on_device(arrays, variant, traversal, state, int(iterations), updates, room)
-    _check(state, int(arrays.num_players), room)
+    width = array_walks.step_width(traversal.batch, int(arrays.num_actions))
+    room = _slots(slots, width)
+    state = _initial(arrays, variant, rows, seed, chosen) if run is None else run.state
+    state = _run_on_device(arrays, variant, traversal, state, int(iterations), updates, width, room)
+    _check(arrays, state, room)
     return SampledRun(state, None, arrays)
 
 
@@ -228,10 +262,10 @@ def _array_game(game: Any) -> Any:
     return arrays if arrays is not None and chance_is_enumerable(arrays) else None
 
 
-def _slots(slots: Any, batch: int) -> int:
+def _slots(slots: Any, width: int) -> int:
     if slots is None:
-        return min(max(16 * batch, 2**11), 2**16)
-    return _power_of_two("slots", slots, 2**22)
+        return width * array_walks.DEPTH
+    return max(_power_of_two("slots", slots, 2**24), width)
 
 
 def _power_of_two(name: str, value: Any, most: int) -> int:
@@ -240,29 +274,33 @@ def _power_of_two(name: str, value: Any, most: int) -> int:
     return 1 << max(int(value) - 1, 15).bit_length()
 
 
-def _initial(game: Any, variant: RegretVariant, rows: int, room: int, seed: Any, dtype: Any) -> TableState:
+def _initial(game: Any, variant: RegretVariant, rows: int, seed: Any, dtype: Any) -> TableState:
     empty = table.empty_table(rows, array_walks.key_width(game), int(game.num_actions))
-    return _state(empty, variant, int(game.num_players), room, seed, dtype)
+    return _state(empty, variant, int(game.num_actions), seed, dtype)
 
 
-def _state(empty: table.Table, variant: RegretVariant, players: int, room: int, seed: Any, dtype: Any) -> TableState:
-    zeros = jnp.zeros(empty.legal.shape, dtype)
+def _state(empty: table.Table, variant: RegretVariant, actions: int, seed: Any, dtype: Any) -> TableState:
+    rows = empty.capacity
+    zeros = jnp.zeros((rows, actions), dtype)
     return TableState(
         t=jnp.zeros((), jnp.int32),
         weight=averages.init_weight(dtype),
+        mass=jnp.zeros((), dtype),
+        discounts=jnp.zeros(2, dtype),
         key=randomness.as_key(seed),
         table=empty,
-        regrets=variant.init(zeros.T),
+        regrets=jax.tree.map(jnp.transpose, variant.init(zeros.T)),
+        discounted=jnp.zeros((rows, 2), dtype),
         average=zeros,
-        strategy=zeros,
-        passes=jnp.full(players, room, jnp.float32),
+        pulled=jnp.full(rows, jnp.inf, dtype),
+        cumulative=jnp.zeros((rows, actions), dtype),
         visited=none_visited(),
-        fill=jnp.zeros((), jnp.float32),
+        status=jnp.zeros((), jnp.int32),
     )
 
 
-def _check(state: TableState, players: int, room: int) -> None:
-    count, capacity = int(state.table.size), state.table.capacity
+def _check(game: Any, state: TableState, slots: int) -> None:
+    count, capacity, name = int(state.table.size), state.table.capacity, game_name(game)
     if count > capacity:
         raise TableFullError(
             f"more information sets were met than the table has room for: all {capacity:,} rows were taken in "
@@ -270,50 +308,179 @@ def _check(state: TableState, players: int, room: int) -> None:
         )
     if int(state.table.forgetful) >= 0:
         row = int(state.table.forgetful)
+        key = Describe(game).infoset_key(np.asarray(state.table.keys[row, 2:]), int(state.table.owner[row]))
         raise RecallError(
-            f"player {int(state.table.owner[row])} forgets at information set {np.asarray(state.table.keys[row])}: its "
-            "histories differ in what the player did before; counterfactual regret minimization needs perfect recall"
+            f"{name}: player {int(state.table.owner[row])} forgets at information set {key!r}: its histories differ in "
+            "what the player did before; counterfactual regret minimization needs perfect recall"
         )
-    if float(state.fill) > 1:
+    status = int(state.status)
+    if status == array_walks.NO_ROOM:
         raise GameTooLargeError(
-            f"a single walk meets more than {room:,} histories at a time: give more slots, or use outcome_sampling()"
+            f"{name}: walks leave more than {slots:,} histories to be looked at: give more slots, or use "
+            "outcome_sampling()"
         )
+    broken = {
+        array_walks.ENDLESS: f"a play has not ended after {array_walks.MAX_STEPS:,} moves",
+        array_walks.NO_ACTION: "a player has to act and has no legal action",
+        array_walks.NO_PLAYER: f"player(state) is neither a player (0 to {int(game.num_players) - 1}), nor -1 for "
+        "chance, nor -2 for the end",
+        array_walks.NO_CHANCE: "the probabilities of chance are negative, or do not sum to 1",
+    }
+    if status in broken:
+        raise GameError(f"{name}: {broken[status]} (iteration {int(state.t)}; jaxcfr.validate_game tells where)")
 
 
-def _known(state: TableState) -> Array:
-    """The strategy, uniform at rows that are new."""
-    new = (state.table.owner >= 0) & (state.strategy.sum(1) <= 0)
-    return jnp.where(new[:, None], table.uniform(state.table, state.strategy.dtype), state.strategy)
+def _strategy(cumulative: Array) -> Array:
+    """Probabilities from their running sums along the last axis."""
+    return jnp.diff(cumulative, axis=-1, prepend=jnp.zeros_like(cumulative[..., :1]))
 
 
 def _begin(variant: RegretVariant, state: TableState) -> TableState:
-    """The next t and its averaging weight; everything is scaled down where that is due."""
-    dtype = state.strategy.dtype
+    """The next t and its averaging weight; sums are scaled down before powers of two."""
+    dtype = state.average.dtype
     t = (state.t + 1).astype(dtype)
 
-    def scale(state: TableState) -> TableState:
+    def scale(carry: tuple[Array, TableState]) -> tuple[Array, TableState]:
+        _, state = carry
         weight, shift = averages.scale_down(state.weight, variant.gamma_at(t), t)
-        return state._replace(weight=weight, average=state.average * averages.power_of_two(shift, dtype))
+        factor = averages.power_of_two(shift, dtype)
+        keep = averages.table_scale(state.average.T, factor)[0]
+        parent = state.table.parent
+        above = jnp.where(parent < 0, factor, keep[jnp.maximum(parent, 0) // state.average.shape[1]])
+        return jnp.zeros((), bool), state._replace(
+            weight=weight,
+            mass=state.mass * factor,
+            average=state.average * keep[:, None],
+            pulled=state.pulled * jnp.where(above > 0, above, 1),
+        )
 
-    state = jax.lax.cond(averages.due(state.t + 1), scale, lambda state: state, state)
-    return state._replace(t=state.t + 1, weight=averages.advance(state.weight, variant.gamma_at(t), t))
+    # A loop, which copies nothing, in place of a branch, which would copy the tables.
+    due = (state.t & (state.t + 1)) == 0
+    _, state = jax.lax.while_loop(lambda carry: carry[0], scale, (due, state))
+    weight = averages.advance(state.weight, variant.gamma_at(t), t)
+    return state._replace(t=state.t + 1, weight=weight, mass=state.mass + jnp.exp2(weight.log2))
 
 
-def _update(variant: RegretVariant, state: TableState, played: Array, player: int, direct: Array) -> TableState:
+def _logarithms(variant: RegretVariant, t: Array) -> Array:
+    """Of the discounts of iteration t."""
+    factors = jnp.stack([jnp.asarray(factor, t.dtype) for factor in variant.discounts(t)])
+    return jnp.maximum(jnp.log(jnp.maximum(factors, jnp.finfo(t.dtype).tiny)), LEAST_LOG)  # type: ignore[no-untyped-call]
+
+
+def _end(variant: RegretVariant, state: TableState) -> TableState:
+    """All players have been updated."""
+    return state._replace(discounts=state.discounts + _logarithms(variant, state.t.astype(state.average.dtype)))
+
+
+class _Block(NamedTuple):
+    """Some of the rows that walks came to: their numbers (0 for the padding), which are real, and what they hold."""
+
+    rows: Array
+    valid: Array
+    direct: Array
+    strategy: Array
+    parent: Array
+
+
+class _Scratch(NamedTuple):
+    """See `Walks`: zero between updates."""
+
+    direct: Array
+    met: Array
+
+
+def _update(
+    variant: RegretVariant, state: TableState, scratch: _Scratch, touched: Touched, batch: int
+) -> tuple[TableState, _Scratch]:
     """What a player stores after its walks, and its next strategy."""
-    dtype = state.strategy.dtype
-    t = state.t.astype(dtype)
-    mine = state.table.owner == player
-    r = table.regrets(state.table, direct.astype(dtype), played, player)
-    after = variant.update(state.regrets, r.T, t)
-    regrets = jax.tree.map(lambda new, old: jnp.where(mine, new, old), after, state.regrets)
-    strategy = variant.strategy(regrets, table.uniform(state.table, dtype).T, t).T
-    weights = table.realization_weights(state.table, jnp.where(mine[:, None], played, 0))
-    average = state.average + jnp.exp2(state.weight.log2) * weights
-    return state._replace(regrets=regrets, average=average, strategy=jnp.where(mine[:, None], strategy, state.strategy))
+    capacity, actions = state.average.shape
+    dtype, t = state.average.dtype, state.t.astype(state.average.dtype)
+    outside = scratch.direct.shape[0] - 1
+
+    def block(at: Array, end: Array, direct: Array, cumulative: Array) -> _Block:
+        rows = jax.lax.dynamic_slice_in_dim(touched.rows, at, BLOCK)
+        valid = at + jnp.arange(BLOCK, dtype=jnp.int32) < end
+        rows = jnp.where(valid, rows, 0)
+        gathered = (direct.reshape(-1, actions)[rows], cumulative[rows], state.table.keys[rows, 1])
+        values, running, parent = apart(gathered)
+        return _Block(rows, valid, values, _strategy(running), parent)
+
+    def bounds(stretch: Array) -> tuple[Array, Array]:
+        return jnp.where(stretch > 0, touched.ends[jnp.maximum(stretch - 1, 0)], 0), touched.ends[stretch]
+
+    def over_blocks(stretch: Array, step: Any, carry: Any) -> Any:
+        begin, end = bounds(stretch)
+        return jax.lax.while_loop(
+            lambda carry: carry[0] < end,
+            lambda carry: (carry[0] + BLOCK, step(carry[0], end, carry[1])),
+            (begin, carry),
+        )[1]
+
+    def up(number: Array, direct: Array) -> Array:
+        """A set is worth to the sequence above it what its strategy earns there."""
+
+        def step(at: Array, end: Array, direct: Array) -> Array:
+            here = block(at, end, direct, state.cumulative)
+            worth = (here.strategy * here.direct).sum(1)
+            inner = here.valid & (here.parent >= 0)
+            return direct.at[jnp.where(inner, here.parent, outside)].add(jnp.where(inner, worth, 0))
+
+        return over_blocks(touched.stretches - 1 - number, step, direct)
+
+    direct = jax.lax.fori_loop(0, touched.stretches, up, scratch.direct)
+    logarithms = state.discounts + _logarithms(variant, t)
+    idle_matters = type(variant).discounts is not RegretVariant.discounts
+
+    def caught_up(stored: Any, discounted: Array) -> Any:
+        """Stored regrets after the discounts of the iterations since the rows were last touched."""
+        if not idle_matters:
+            return stored
+        factors = jnp.exp(state.discounts - discounted)
+        factor = jnp.where(stored.regret > 0, factors[:, 0], factors[:, 1])
+        return stored._replace(regret=stored.regret * factor)
+
+    def step(at: Array, end: Array, carry: tuple[TableState, Array, Array]) -> tuple[TableState, Array, Array]:
+        old, direct, met = carry
+        here = block(at, end, direct, old.cumulative)
+        there = jnp.where(here.valid, here.rows, capacity)
+        legal = table.unpacked(state.table.legal[here.rows], actions)
+        uniform = table.uniform_over(legal, dtype)
+        worth = (here.strategy * here.direct).sum(1)
+        r = jnp.where(legal, (here.direct.T - worth) / batch, 0)
+        stored = jax.tree.map(lambda leaf: leaf.T, apart(jax.tree.map(lambda leaf: leaf[here.rows], old.regrets)))
+        discounted = old.discounted[here.rows]
+        stored = variant.update(caught_up(stored, discounted), r, t)
+        strategy = array_walks.cumulative_of(apart(variant.strategy(stored, uniform, t))).T
+        # The average of the strategy that was played until now.
+        above = jnp.where(here.parent < 0, old.mass, old.average.reshape(-1)[jnp.maximum(here.parent, 0)])
+        pulled = old.pulled[here.rows]
+        above = jnp.where(jnp.isfinite(pulled), jnp.maximum(above, pulled), above)
+        due = jnp.where(jnp.isfinite(pulled), above - pulled, 0)
+        average = old.average[here.rows] + due[:, None] * here.strategy
+
+        def put(column: Array, values: Any) -> Array:
+            return column.at[there].set(values, mode="drop")
+
+        # XLA copies a table that is written to, unless what is written depends on all that is read from it: thus the
+        # conditions that always hold, and the subtraction.
+
+        new = old._replace(
+            regrets=jax.tree.map(lambda column, values: put(column, values.T), old.regrets, stored),
+            discounted=put(old.discounted, jnp.where(jnp.isnan(discounted), discounted, logarithms)),
+            average=put(old.average, average),
+            pulled=put(old.pulled, above),
+            cumulative=put(old.cumulative, strategy),
+        )
+        zeroed = direct.reshape(-1, actions).at[there].add(-here.direct, mode="drop").reshape(-1)
+        return new, zeroed, put(met, 0)
+
+    state, direct, met = jax.lax.fori_loop(
+        0, touched.stretches, lambda number, carry: over_blocks(number, step, carry), (state, direct, scratch.met)
+    )
+    return state, _Scratch(direct.at[outside].set(0), met)
 
 
-@functools.partial(jax.jit, static_argnames=("game", "updates", "room"))
+@functools.partial(jax.jit, static_argnames=("game", "updates", "width", "slots"))
 def _run_on_device(
     game: Any,
     variant: RegretVariant,
@@ -321,45 +488,58 @@ def _run_on_device(
     state: TableState,
     iterations: Array,
     updates: Updates,
-    room: int,
+    width: int,
+    slots: int,
 ) -> TableState:
     end = state.t + iterations
+    capacity, actions = state.average.shape
+    none = array_walks.none_touched(capacity, max(width, BLOCK))
+    players = range(int(game.num_players))
+
+    def iterate(carry: tuple[TableState, _Scratch]) -> tuple[TableState, _Scratch]:
+        state, scratch = carry
+        state = _begin(variant, state)
+        exploration = None
+        if isinstance(traversal, OutcomeSampling):
+            exploration = jnp.asarray(at(traversal.exploration, state.t.astype(state.average.dtype)))
+        waiting = []
+        for player in players:
+            seed = randomness.words(state.key, state.t, player)
+            walker = array_walks.ArrayWalker(game, player, seed, exploration, width, slots)
+            zero = jnp.zeros((), jnp.float32)
+            walks = Walks(state.table, state.cumulative, *scratch, none, zero, state.status)
+            walks = walker.run(walks, traversal.batch)
+            scratch = _Scratch(walks.direct, walks.met)
+            state = state._replace(
+                table=walks.table,
+                cumulative=walks.cumulative,
+                visited=state.visited.add(walks.visited),
+                status=walks.status,
+            )
+            waiting.append(walks.touched)
+            if updates == "alternating" or player == players[-1]:
+                for touched in waiting:
+                    state, scratch = _update(variant, state, scratch, touched, traversal.batch)
+                waiting = []
+        return _end(variant, state), scratch
 
     def fine(state: TableState) -> Array:
-        return (state.table.size <= state.table.capacity) & (state.table.forgetful < 0) & (state.fill <= 1)
+        return array_walks.fine(state.table, state.status)
 
-    def iterate(state: TableState) -> TableState:
-        state = _begin(variant, state)
-        fixed = _known(state)
-        for player in range(int(game.num_players)):
-            strategy = _known(state) if updates == "alternating" else fixed
-            exploration = None
-            if isinstance(traversal, OutcomeSampling):
-                exploration = jnp.asarray(at(traversal.exploration, state.t.astype(strategy.dtype)), strategy.dtype)
-            seed = randomness.words(state.key, state.t, player)
-            walker = array_walks.ArrayWalker(game, player, seed, strategy, exploration, room)
-            sums, fits = walker.run(state.table, traversal.batch, state.passes[player])
-            state = state._replace(
-                table=sums.table,
-                passes=state.passes.at[player].set(fits),
-                visited=state.visited.add(sums.visited),
-                fill=jnp.maximum(state.fill, sums.fill),
-            )
-            played = _known(state._replace(strategy=strategy))
-            state = _update(variant, state, played, player, sums.values)
-        return state
-
-    return jax.lax.while_loop(lambda state: (state.t < end) & fine(state), iterate, state)
+    scratch = _Scratch(jnp.zeros((capacity + 1) * actions, state.average.dtype), jnp.zeros(capacity, jnp.int32))
+    return jax.lax.while_loop(lambda carry: (carry[0].t < end) & fine(carry[0]), iterate, (state, scratch))[0]
 
 
-@functools.partial(jax.jit, static_argnames="player")
+@jax.jit
 def _update_from_host(
-    variant: RegretVariant, state: TableState, strategy: Array, player: int, direct: Array
+    variant: RegretVariant, state: TableState, touched: Touched, direct: Array, batch: int
 ) -> TableState:
-    return _update(variant, state, _known(state._replace(strategy=strategy)), player, direct)
+    scratch = _Scratch(direct, jnp.zeros(state.table.capacity, jnp.int32))
+    return _update(variant, state, scratch, touched, batch)[0]
 
 
 _begin_from_host = jax.jit(_begin)
+_end_from_host = jax.jit(_end)
 
 
 def _run_on_host(
@@ -373,24 +553,25 @@ def _run_on_host(
     capacity: int,
     dtype: Any,
 ) -> SampledRun:
-    players = int(game.num_players)
+    players = range(int(game.num_players))
     if run is None:
         infosets = Infosets()
-        state = _state(table.empty_table(16, 0, 2), variant, players, 1, seed, dtype)
+        state = _state(table.empty_table(16, 0, 2), variant, 2, seed, dtype)
     else:
         assert run.infosets is not None
         infosets, state = run.infosets.copy(), run.state
     for _ in range(iterations):
         state = _begin_from_host(variant, state)
-        fixed = state.strategy
-        for player in range(players):
-            strategy = state.strategy if updates == "alternating" else fixed
-            exploration = None
-            if isinstance(traversal, OutcomeSampling):
-                exploration = float(at(traversal.exploration, state.t.astype(dtype)))
+        exploration = None
+        if isinstance(traversal, OutcomeSampling):
+            exploration = float(at(traversal.exploration, state.t.astype(dtype)))
+        fixed = np.asarray(state.strategy)
+        waiting = []
+        for player in players:
+            strategy = np.asarray(state.strategy) if updates == "alternating" else fixed
             numbers = np.asarray(jnp.stack(randomness.words(state.key, state.t, player))).tolist()
             rng = np.random.default_rng(numbers)
-            walker = HostWalker(game, infosets, np.asarray(strategy), rng, exploration, MAX_STEPS)
+            walker = HostWalker(game, infosets, strategy, rng, exploration, MAX_STEPS)
             direct: dict[tuple[int, int], float] = {}
             for _ in range(traversal.batch):
                 walker.walk(player, direct)
@@ -399,54 +580,105 @@ def _run_on_host(
                         f"more information sets were met than the table has room for: {len(infosets.owner):,} in "
                         f"iteration {int(state.t)}; give a larger capacity"
                     )
-            state, strategy, fixed = _grown(state, variant, infosets, strategy, fixed)
-            actions = state.table.num_actions
-            values = np.zeros(state.table.legal.size + 1)
-            for (row, action), value in direct.items():
-                values[row * actions + action if row >= 0 else -1] += value / traversal.batch
             state = state._replace(visited=state.visited.add(jnp.float32(walker.visited)))
-            state = _update_from_host(variant, state, strategy, player, jnp.asarray(values, dtype))
+            waiting.append(direct)
+            if updates == "alternating" or player == players[-1]:
+                state = _grown(state, infosets)
+                for values in waiting:
+                    arrays = _from_walks(infosets, values, *state.average.shape)
+                    state = _update_from_host(variant, state, *arrays, traversal.batch)
+                waiting = []
+        state = _end_from_host(variant, state)
     return SampledRun(state, infosets, game)
 
 
-def _grown(
-    state: TableState, variant: RegretVariant, infosets: Infosets, *strategies: Array
-) -> tuple[TableState, Array, Array]:
+def _from_walks(
+    infosets: Infosets, direct: dict[tuple[int, int], float], capacity: int, actions: int
+) -> tuple[Touched, np.ndarray]:
+    """The rows that walks came to, one level after the other, and payoffs by sequence."""
+    rows: set[int] = set()
+    values = np.zeros((capacity + 1) * actions)
+    for (row, action), value in direct.items():
+        if row >= 0:
+            values[row * actions + action] = value
+        while row >= 0 and row not in rows:
+            rows.add(row)
+            row, _ = infosets.parent[row]
+    ordered = sorted(rows, key=lambda row: (infosets.level[row], row))
+    levels = np.array([infosets.level[row] for row in ordered], np.int64)
+    stops = np.flatnonzero(np.diff(levels, append=-1)) + 1
+    touched = array_walks.none_touched(capacity, BLOCK)
+    listed, ends = np.array(touched.rows), np.array(touched.ends)
+    listed[: len(ordered)] = ordered
+    ends[: len(stops)] = stops
+    return Touched(*map(jnp.asarray, (listed, ends, len(stops), len(ordered)))), values
+
+
+def _grown(state: TableState, infosets: Infosets) -> TableState:
     """The state with rows for all information sets met; tables double in size, so that few programs are compiled."""
     count = len(infosets.owner)
-    rows, actions = state.table.legal.shape
+    (rows, actions), known = state.average.shape, int(state.table.size)
+    if count == known:
+        return state
+    old = actions
     while rows < count:
         rows *= 2
     while actions < infosets.most_actions:
         actions *= 2
 
-    def pad(values: Array) -> Array:
-        return jnp.pad(values, [(0, rows - values.shape[0]), (0, actions - values.shape[1])])
+    def pad(values: Any, fill: float = 0) -> np.ndarray:
+        wide = [(0, rows - values.shape[0]), (0, actions - values.shape[-1])][: values.ndim]
+        return np.pad(np.asarray(values), wide, constant_values=fill)
 
-    legal = np.zeros((rows, actions), bool)
+    # Sequences are numbered by row and action; the sums there stay where they are.
+    mask = np.zeros((rows, actions), bool)
     for row, menu in enumerate(infosets.actions):
-        legal[row, : len(menu)] = True
-    owner, parent, level = np.full(rows, -1, np.int32), np.full(rows, -1, np.int32), np.zeros(rows, np.int32)
-    owner[:count], level[:count] = infosets.owner, infosets.level
-    parent[:count] = [row * actions + action if row >= 0 else -1 for row, action in infosets.parent]
+        mask[row, : len(menu)] = True
+    level = np.zeros(rows, np.int32)
+    level[:count] = infosets.level
+    keys = np.full((rows, 2), -1, np.int32)
+    keys[:count, 0] = infosets.owner
+    keys[:count, 1] = [row * actions + action if row >= 0 else -1 for row, action in infosets.parent]
+    # A wider table repeats the last running sum.
+    cumulative = np.concatenate([np.asarray(state.cumulative), np.ones((len(state.cumulative), actions - old))], axis=1)
+    cumulative = pad(cumulative)
+    uniform = table.uniform_over(jnp.asarray(mask[known:count].T), state.average.dtype)
+    cumulative[known:count] = np.asarray(array_walks.cumulative_of(uniform)).T
     grown = state.table._replace(
-        keys=jnp.zeros((rows, 0), jnp.int32),
-        owner=jnp.asarray(owner),
-        parent=jnp.asarray(parent),
+        keys=jnp.asarray(keys),
         level=jnp.asarray(level),
-        legal=jnp.asarray(legal),
+        legal=table.packed(jnp.asarray(mask)),
         size=jnp.asarray(count, jnp.int32),
     )
-    state = state._replace(
+    dtype = state.average.dtype
+    return state._replace(
         table=grown,
-        regrets=jax.tree.map(lambda leaf: pad(leaf.T).T, state.regrets),
-        average=pad(state.average),
-        strategy=pad(state.strategy),
+        regrets=jax.tree.map(lambda leaf: jnp.asarray(pad(leaf)), state.regrets),
+        discounted=jnp.pad(state.discounted, [(0, rows - len(state.discounted)), (0, 0)]),
+        average=jnp.asarray(pad(state.average)),
+        pulled=jnp.asarray(pad(state.pulled, np.inf)),
+        cumulative=jnp.asarray(cumulative, dtype),
     )
-    padded = [pad(strategy) for strategy in strategies]
-    return state, padded[0], padded[1]
 
 
 @jax.jit
-def _average(state: TableState) -> Array:
-    return normalise(state.average, table.uniform(state.table, state.average.dtype), axis=1)
+def _sums(state: TableState) -> Array:
+    """The average's weighted sums `[C, A]`, all brought up to date, from the top."""
+    strategy = state.strategy
+    parent, level = state.table.parent, state.table.level
+    deepest = jnp.max(jnp.where(state.table.owner >= 0, level, -1))
+
+    def down(number: Array, sums: Array) -> Array:
+        above = jnp.where(parent < 0, state.mass, sums.reshape(-1)[jnp.maximum(parent, 0)])
+        due = jnp.where(jnp.isfinite(state.pulled), jnp.maximum(above - state.pulled, 0), 0)
+        return jnp.where((level == number)[:, None], state.average + due[:, None] * strategy, sums)
+
+    return jax.lax.fori_loop(0, deepest + 1, down, state.average)
+
+
+@jax.jit
+def _average(state: TableState) -> tuple[Array, Array]:
+    """The average strategy and the mask of legal actions, `[C, A]`."""
+    legal = table.unpacked(state.table.legal, state.average.shape[1])
+    uniform = table.uniform_over(legal, state.average.dtype).T
+    return normalise(_sums(state), uniform, axis=1), legal.T

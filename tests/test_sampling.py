@@ -372,3 +372,11 @@ def test_compiled_weights_are_those_of_single_operations(faces):
         with jax.disable_jit():
             single = treeplex.realization_weights(treeplex.uniform)
         np.testing.assert_allclose(compiled, single, rtol=1e-6)
+
+
+@pytest.mark.parametrize("first", [np.int8(-3), np.int32(2**31 - 1), np.uint32(2**32 - 1), np.float32(3e38), True])
+def test_what_is_kept_apart_stays_what_it_is(first):
+    values = {"a": np.array([first, first]), "b": np.arange(3.0)}
+    kept = jax.jit(lambda values: walks.apart(values))(values)
+    for name, value in values.items():
+        np.testing.assert_array_equal(kept[name], value)

@@ -1,17 +1,23 @@
 """Sampling without a tree: on arrays, and history by history in Python."""
 
+import importlib
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from random_games import copied
 
 import jaxcfr
 from jaxcfr import errors
-from jaxcfr.traversal import table
+from jaxcfr.regret.variants import VARIANTS
+from jaxcfr.traversal import array_walks, table
 from jaxcfr.traversal.full_tree import counterfactual_regrets
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 KUHN = jaxcfr.load_game("kuhn_poker")
+solve_game_module = importlib.import_module("jaxcfr.solve_game")
+_average = solve_game_module._average
 
 
 class OnlySampled(jaxcfr.Game):
@@ -80,7 +86,7 @@ def test_sampled_regrets_are_unbiased(where, traversal):
             game, jaxcfr.vanilla(), 1, traversal=traversal, seed=seed, updates="simultaneous", capacity=64
         )
         profile = run.profile()
-        regrets, owner = np.asarray(run.state.regrets.regret).T, np.asarray(run.state.table.owner)
+        regrets, owner = np.asarray(run.state.regrets.regret), np.asarray(run.state.table.owner)
         for player in range(2):
             rows = np.flatnonzero(owner == player)
             for row, key in zip(rows, profile.infoset_keys[player], strict=True):
@@ -133,34 +139,121 @@ def test_chance_that_can_only_be_sampled():
     assert float(jaxcfr.nash_conv(lowered.tree, more.profile().to_strategy(lowered))) < 0.2
 
 
-def test_the_average_of_three_players_is_weighted_by_own_reach():
-    """Against sums made from the strategies of each iteration, for a player that moves twice."""
-    game = copied(jaxcfr.load_game("kuhn_poker(players=3)"))
-    traversal = jaxcfr.external_sampling(batch=4)
-    run = jaxcfr.solve_game(game, jaxcfr.vanilla(), 0, traversal=traversal, seed=2)
+@pytest.mark.parametrize("where", ["arrays", "host"])
+@pytest.mark.parametrize("updates", ["alternating", "simultaneous"])
+def test_the_average_of_three_players_is_weighted_by_own_reach(where, updates):
+    """Against sums made from the strategies of each iteration, for a player that moves twice; weights t^2."""
+    game = jaxcfr.load_game("kuhn_poker(players=3)")
+    game = game.array_game() if where == "arrays" else copied(game)
+    options = {"traversal": jaxcfr.external_sampling(batch=2), "updates": updates}
+    variant = jaxcfr.dcfr(1.5, 0.5, 2.0)
+    run = jaxcfr.solve_game(game, variant, 0, seed=2, capacity=64, **options)
     sums = {}
-    for _ in range(6):
-        before = np.asarray(run.state.strategy)
-        run = jaxcfr.solve_game(game, jaxcfr.vanilla(), 1, run, traversal=traversal)
-        infosets = run.infosets
+    for t in range(1, 8):
+        before = run.state
+        run = jaxcfr.solve_game(game, variant, 1, run, **options)
+        state = run.state
+        strategy, counts = np.asarray(before.strategy), np.isfinite(np.asarray(before.pulled))
+        parent, actions = np.asarray(state.table.parent), state.average.shape[1]
 
-        def probabilities(row, before=before, infosets=infosets):
-            count = len(infosets.actions[row])
-            known = row < len(before) and before[row].sum() > 0
-            return before[row, :count] if known else np.full(count, 1 / count)
+        def reach(row, strategy=strategy, parent=parent, actions=actions):
+            if parent[row] < 0:
+                return 1.0
+            above, action = divmod(int(parent[row]), actions)
+            return reach(above) * strategy[above, action]
 
-        def reach(row, infosets=infosets, probabilities=probabilities):
-            above, action = infosets.parent[row]
-            return 1.0 if above < 0 else reach(above) * probabilities(above)[action]
-
-        average = np.asarray(run.state.average)
-        for row in range(len(infosets.owner)):
-            # What comes in the iteration where a set is first met may or may not count.
-            first = average[row, : len(infosets.actions[row])]
-            sums[row] = sums[row] + reach(row) * probabilities(row) if row in sums else first
-    assert max(run.infosets.level) == 1
+        # An information set counts from the first iteration on after which its player's walks came to it.
+        for row in np.flatnonzero(counts):
+            sums[row] = sums.get(row, 0) + t**2 * reach(row) * strategy[row]
+    assert int(np.asarray(run.state.table.level).max()) == 1
+    assert len(sums) > 20
+    average = np.asarray(_average(run.state)[0])
     for row, total in sums.items():
-        np.testing.assert_allclose(average[row, : len(total)], total, rtol=1e-9)
+        if total.sum() > 0:  # else its owner has never come there
+            np.testing.assert_allclose(average[row], total / total.sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["vanilla", "dcfr", "linear_cfr", "dcfr_plus", "cfr_plus", "pdcfr_plus"])
+def test_rows_that_no_walk_comes_to_make_up_for_it(name):
+    """Sparse updates of a decision tree of three levels against updates of every row in every iteration."""
+    variant = {
+        **{key: value for key, value in VARIANTS.items() if not key.startswith("hs_")},
+        "dcfr": lambda: jaxcfr.dcfr(1.2, 0.3, 2.0),
+    }[name]()
+    rng = np.random.default_rng(5)
+    capacity, actions = 16, 3
+    parent = np.array([-1, -1, 0, 1, 3, 4, 7, 8, 11, 6, 12, 13], np.int32)
+    count = len(parent)
+    level = np.zeros(capacity, np.int32)
+    for row in range(count):
+        level[row] = 0 if parent[row] < 0 else level[parent[row] // actions] + 1
+    legal = np.zeros((capacity, actions), bool)
+    legal[:count] = True
+    legal[[2, 5], 1] = False
+    empty = table.empty_table(capacity, 0, actions)
+    keys = np.full((capacity, 2), -1, np.int32)
+    keys[:count, 0], keys[:count, 1] = 0, parent
+    filled = empty._replace(
+        keys=jnp.asarray(keys),
+        level=jnp.asarray(level),
+        legal=table.packed(jnp.asarray(legal)),
+        size=jnp.asarray(count, jnp.int32),
+    )
+    state = solve_game_module._state(filled, variant, actions, 0, jnp.float64)
+    uniform = legal.T / np.maximum(legal.sum(1), 1)
+    cumulative = np.where(legal.any(1)[:, None], np.cumsum(uniform.T, 1), 0)
+    state = state._replace(cumulative=jnp.asarray(cumulative))
+
+    stored, played = variant.init(jnp.zeros((actions, capacity))), uniform
+    sums, met = np.zeros((actions, capacity)), np.zeros(capacity, bool)
+    for t in range(1, 41):
+        state = solve_game_module._begin_from_host(variant, state)
+        rows = set()
+        for row in rng.choice(count, rng.integers(0, 4), replace=False):
+            while row not in rows:
+                rows.add(int(row))
+                row = row if parent[row] < 0 else parent[row] // actions
+        ordered = sorted(rows, key=lambda row: (level[row], row))
+        direct = np.zeros((capacity + 1) * actions)
+        for row in ordered:
+            direct[row * actions : row * actions + actions] = np.where(legal[row], rng.normal(size=actions), 0)
+        ends = np.cumsum([sum(level[row] == deep for row in ordered) for deep in range(3)])
+        ends = np.unique(ends[ends > 0])
+        touched = array_walks.none_touched(capacity, solve_game_module.BLOCK)
+        touched = touched._replace(
+            rows=touched.rows.at[: len(ordered)].set(jnp.asarray(ordered, jnp.int32)) if ordered else touched.rows,
+            ends=touched.ends.at[: len(ends)].set(jnp.asarray(ends, jnp.int32)) if ordered else touched.ends,
+            stretches=np.int32(len(ends)),
+            length=np.int32(len(ordered)),
+        )
+        state = solve_game_module._update_from_host(variant, state, touched, jnp.asarray(direct), 1)
+        state = solve_game_module._end_from_host(variant, state)
+
+        # Every row, from the definitions.
+        values = direct[:-actions].reshape(capacity, actions).copy()
+        for row in sorted(range(count), key=lambda row: -level[row]):
+            if parent[row] >= 0:
+                values.reshape(-1)[parent[row]] += played[:, row] @ values[row]
+        r = np.where(legal, values - (played.T * values).sum(1, keepdims=True), 0).T
+        reach = np.ones(capacity)
+        for row in range(count):
+            reach[row] = 1 if parent[row] < 0 else reach[parent[row] // actions] * played.T.reshape(-1)[parent[row]]
+        sums = sums * ((t - 1) / t) ** float(np.asarray(variant.gamma_at(jnp.asarray(float(t)))))
+        sums = sums + np.where(met, reach * played, 0)
+        after = variant.update(stored, jnp.asarray(r), jnp.asarray(float(t)))
+        here = np.isin(np.arange(capacity), ordered)
+        if name == "pdcfr_plus":  # what was not met keeps its prediction
+            after = after._replace(prediction=jnp.where(here, after.prediction, stored.prediction))
+        strategy = np.asarray(variant.strategy(after, jnp.asarray(uniform), jnp.asarray(float(t))))
+        stored, played, met = after, np.where(here, strategy, played), met | here
+        np.testing.assert_allclose(np.asarray(state.strategy)[:count].T, played[:, :count], atol=1e-9)
+    assert met.sum() == count
+    total = sums[:, :count].sum(0)
+    average = np.asarray(_average(state)[0])[:count].T
+    reached = total > 0
+    assert reached.sum() >= 9
+    np.testing.assert_allclose(average[:, reached], sums[:, :count][:, reached] / total[reached], rtol=1e-8)
+    np.testing.assert_allclose(average[:, ~reached], uniform[:, :count][:, ~reached])
 
 
 def test_a_full_table_says_so():
@@ -185,15 +278,95 @@ def test_wrong_input():
 def test_rows_of_the_table_are_told_apart_by_all_of_their_key():
     """Many keys at once, with repetitions, into a table that they nearly fill; against a dictionary."""
     rng = np.random.default_rng(0)
-    keys = rng.integers(0, 9, (400, 2)).astype(np.int32)
-    owner = rng.integers(0, 2, 400).astype(np.int32)
-    legal = np.ones((400, 2), bool)
-    everyone = table.Met(keys, owner, np.full(400, -1, np.int32), legal, np.ones(400, bool))
-    filled, row = jax.jit(table.find)(table.empty_table(256, 2, 2), everyone)
-    names = list(zip(owner.tolist(), keys[:, 0].tolist(), keys[:, 1].tolist(), strict=True))
+    names = rng.integers(0, 9, (400, 3)).astype(np.int32)
+    names[:, 0] %= 2
+    keys = np.insert(names, 1, -1, axis=1)
+    everyone = table.Met(keys, np.full((400, 1), 3, np.uint32), np.ones(400, bool))
+    find = jax.jit(table.find, static_argnums=2)
+    filled, row = find(table.empty_table(256, 2, 2), everyone, 2)
+    names = [tuple(name) for name in names.tolist()]
     assert int(filled.size) == len(set(names))
     assert len(set(zip(names, np.asarray(row).tolist(), strict=True))) == len(set(names))
     np.testing.assert_array_equal(np.asarray(filled.keys)[row], keys)
-    again, same = jax.jit(table.find)(filled, everyone)
+    again, same = find(filled, everyone, 2)
     np.testing.assert_array_equal(row, same)
     assert int(again.size) == int(filled.size)
+    assert int(again.forgetful) == -1
+    keys[7, 1] = 5  # met after another sequence of its owner
+    assert int(find(filled, everyone, 2)[0].forgetful) == int(row[7])
+
+
+def test_searches_go_on_behind_the_first_window():
+    """Marks that are all alike, as if all keys had the same hash."""
+    original = table._hash
+    keys = np.stack([np.zeros(40), np.full(40, -1), np.arange(40)], axis=1).astype(np.int32)
+    everyone = table.Met(keys, np.ones((40, 1), np.uint32), np.ones(40, bool))
+    table._hash = lambda keys: (jnp.zeros(len(keys), jnp.uint32), jnp.ones(len(keys), jnp.uint32))
+    try:
+        filled, row = table.find(table.empty_table(64, 1, 1), everyone, 1)
+        assert sorted(np.asarray(row).tolist()) == list(range(40))
+        np.testing.assert_array_equal(row, table.find(filled, everyone, 1)[1])
+    finally:
+        table._hash = original
+
+
+@pytest.mark.parametrize("actions", [1, 7, 32, 70])
+def test_sets_of_actions_as_bits(actions):
+    legal = np.random.default_rng(actions).random((50, actions)) < 0.4
+    legal[:, 0] |= ~legal.any(1)
+    words = table.packed(jnp.asarray(legal))
+    np.testing.assert_array_equal(table.unpacked(words, actions), legal.T)
+    np.testing.assert_array_equal(table.counted(words), legal.sum(1))
+    for index in range(legal.sum(1).min()):
+        expected = [np.flatnonzero(row)[index] for row in legal]
+        np.testing.assert_array_equal(table.nth(words, jnp.full(50, index, jnp.int32)), expected)
+    running = array_walks.uniform_running(words, actions, jnp.float64)
+    np.testing.assert_allclose(running, np.cumsum(legal / legal.sum(1, keepdims=True), 1).T, atol=1e-12)
+
+
+class Broken(jaxcfr.ArrayGame):
+    """Chance, then one move; broken in the way that is asked for."""
+
+    num_players, num_actions, name = 1, 2, "broken"
+
+    def __init__(self, how):
+        self.how = how
+
+    def init(self):
+        return {"move": jnp.int32(0), "last": jnp.int32(0)}
+
+    def player(self, state):
+        over = -2 if self.how != "endless" else 0
+        who = 0 if self.how != "player" else 3
+        return jnp.where(state["move"] == 0, -1, jnp.where(state["move"] == 1, who, over))
+
+    def legal_actions(self, state):
+        none = (self.how == "actions") & (state["move"] == 1)
+        return jnp.arange(2) < jnp.where(none, 0, 2)
+
+    def chance_probabilities(self, state):
+        return jnp.array([0.5, 0.2 if self.how == "chance" else 0.5])
+
+    def step(self, state, action):
+        return {"move": state["move"] + 1, "last": action}
+
+    def returns(self, state):
+        return state["last"][None].astype(float)
+
+    def infoset(self, state, player):
+        return jnp.stack([state["move"], state["last"] * 0])
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [("endless", "10,000 moves"), ("player", "neither a player"), ("actions", "no legal"), ("chance", "do not sum")],
+)
+def test_broken_rules_are_told(how, message):
+    traversal = jaxcfr.outcome_sampling(batch=1)
+    with pytest.raises(errors.GameError, match=f"broken: .*{message}"):
+        jaxcfr.solve_game(Broken(how), iterations=1, traversal=traversal, capacity=2**15)
+
+
+def test_the_horizon_of_schedules():
+    with pytest.raises(errors.HorizonError, match="t = 20"):
+        jaxcfr.solve_game(KUHN, jaxcfr.hs_cfr_plus(15, 20), 21)

@@ -9,6 +9,7 @@ iteration t = 1, 2, ..., with r the counterfactual regrets of the iteration:
     update(state, r, t)       what is stored after iteration t
     strategy(state, uniform, t)   the strategy of iteration t + 1, from what is stored after t
     gamma_at(t)               iterate t counts (t / (t - 1))^gamma times as much as the one before
+    discounts(t)              what update multiplies positive and negative regrets by before it adds r
 
 `[x]+ = max(x, 0)` is `relu(x)`, and `D(t, x) = t^x / (t^x + 1)` is `discount`.
 A variant of one's own is any such class (subclass `RegretVariant`, decorate
@@ -107,6 +108,13 @@ class RegretVariant:
         """The average's exponent: iterate t counts (t / (t - 1))^gamma times as much as the one before."""
         return 0.0
 
+    def discounts(self, t: Array) -> tuple[Any, Any]:
+        """What `update` multiplies positive and negative stored regrets by at iteration t, before r is added.
+
+        `solve_game` leaves alone what no walk comes to, and makes up for the discounts when one does. By default 1.
+        """
+        return 1.0, 1.0
+
     @property
     def floored(self) -> bool:
         """Whether no stored regret is ever negative."""
@@ -166,9 +174,11 @@ class DCFR(RegretVariant):
     gamma: Hyperparameter = 2.0
 
     def update(self, state: Regrets, r: Array, t: Array) -> Regrets:
-        positive = discount(t - 1, at(self.alpha, t))
-        negative = discount(t - 1, at(self.beta, t))
+        positive, negative = self.discounts(t)
         return Regrets(state.regret * jnp.where(state.regret > 0, positive, negative) + r)
+
+    def discounts(self, t: Array) -> tuple[Array, Array]:
+        return discount(t - 1, at(self.alpha, t)), discount(t - 1, at(self.beta, t))
 
     def gamma_at(self, t: Array) -> Any:
         return at(self.gamma, t)
@@ -187,7 +197,11 @@ class DCFRPlus(RegretVariant):
     offset: Hyperparameter = 1.0
 
     def update(self, state: Regrets, r: Array, t: Array) -> Regrets:
-        return Regrets(relu(state.regret * discount(t - 1, at(self.alpha, t), at(self.offset, t)) + r))
+        positive, _ = self.discounts(t)
+        return Regrets(relu(state.regret * positive + r))
+
+    def discounts(self, t: Array) -> tuple[Array, Any]:
+        return discount(t - 1, at(self.alpha, t), at(self.offset, t)), 1.0
 
     @property
     def floored(self) -> bool:
@@ -242,7 +256,11 @@ class PDCFRPlus(RegretVariant):
         return PredictedRegrets(zeros, zeros)
 
     def update(self, state: PredictedRegrets, r: Array, t: Array) -> PredictedRegrets:
-        return PredictedRegrets(relu(state.regret * discount(t - 1, at(self.alpha, t)) + r), r)
+        positive, _ = self.discounts(t)
+        return PredictedRegrets(relu(state.regret * positive + r), r)
+
+    def discounts(self, t: Array) -> tuple[Array, Any]:
+        return discount(t - 1, at(self.alpha, t)), 1.0
 
     def strategy(self, state: PredictedRegrets, uniform: Array, t: Array) -> Array:
         return match(state.regret * discount(t, at(self.alpha, t)) + state.prediction, uniform)

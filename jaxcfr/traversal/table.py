@@ -1,12 +1,10 @@
 """Information sets met so far, in a hash table of fixed capacity on the device (open addressing, linear probing).
 
-Without a tree nothing is known of a game but what walks come across. Each
-information set that one meets gets a row, with its owner's last sequence as
-parent; so the rows of a player are a decision tree that grows, and the two
-passes of `jaxcfr.tree.treeplex` go over it here, level by level.
+Without a tree nothing is known of a game but what walks come across. Each information set that one meets gets a row,
+with its owner's last sequence as parent; so the rows of a player are a decision tree that grows, and a parent's row
+always comes before those below it.
 
-C rows, A actions; the sequence of action a at row i has the number i A + a, the
-empty one -1.
+C rows, A actions; the sequence of action a at row i has the number i A + a, the empty one -1.
 """
 
 from __future__ import annotations
@@ -21,25 +19,33 @@ from jax import Array
 from jaxcfr.traversal.randomness import mix
 from jaxcfr.traversal.walks import prefix_sums
 
+SLOTS = 4
+"""Slots for each row: at a quarter full nearly every search ends in its first window."""
+
+WINDOW = 8
+"""Slots that a search looks at together."""
+
+BITS = 32
+"""Actions in a word of `Table.legal`."""
+
 
 class Table(NamedTuple):
     """The information sets.
 
     Attributes:
-      slots: `[2 C]` int32, the row that lies in each slot, -1 where there is none.
-      keys: `[C, K]` int32, what `ArrayGame.infoset` returned.
-      owner: `[C]` int32, whose; -1 at rows that are free.
-      parent: `[C]` int32, the owner's last sequence.
+      marks: `[4 C]` uint32, a hash of the row that lies in each slot, 0 where there is none.
+      slots: `[4 C]` int32, the row that lies there.
+      keys: `[C, 2 + K]` int32, the owner (-1 at rows that are free), the owner's last sequence, and what
+        `ArrayGame.infoset` returned.
       level: `[C]` int32, how many of the owner's information sets come before it.
-      legal: `[C, A]` bool.
+      legal: `[C, ceil(A / 32)]` uint32, a bit for each legal action.
       size: int32, rows in use; more than C once the table is full.
       forgetful: int32, a row that was met with two different parents, or -1: imperfect recall.
     """
 
+    marks: Array
     slots: Array
     keys: Array
-    owner: Array
-    parent: Array
     level: Array
     legal: Array
     size: Array
@@ -47,153 +53,182 @@ class Table(NamedTuple):
 
     @property
     def capacity(self) -> int:
-        return self.owner.shape[0]
+        return self.level.shape[0]
 
     @property
-    def num_actions(self) -> int:
-        return self.legal.shape[1]
+    def owner(self) -> Array:
+        return self.keys[:, 0]
+
+    @property
+    def parent(self) -> Array:
+        return self.keys[:, 1]
 
 
 def empty_table(capacity: int, width: int, num_actions: int) -> Table:
     """A table for `capacity` information sets (a power of two) with keys of `width` integers."""
     return Table(
-        slots=jnp.full(2 * capacity, -1, jnp.int32),
-        keys=jnp.zeros((capacity, width), jnp.int32),
-        owner=jnp.full(capacity, -1, jnp.int32),
-        parent=jnp.full(capacity, -1, jnp.int32),
+        marks=jnp.zeros(SLOTS * capacity, jnp.uint32),
+        slots=jnp.full(SLOTS * capacity, -1, jnp.int32),
+        keys=jnp.full((capacity, 2 + width), -1, jnp.int32),
         level=jnp.zeros(capacity, jnp.int32),
-        legal=jnp.zeros((capacity, num_actions), bool),
+        legal=jnp.zeros((capacity, -(-num_actions // BITS)), jnp.uint32),
         size=jnp.zeros((), jnp.int32),
         forgetful=jnp.full((), -1, jnp.int32),
     )
 
 
 class Met(NamedTuple):
-    """Information sets that a walk has come to, `[N]` each (`keys` `[N, K]`, `legal` `[N, A]`)."""
+    """Information sets that a walk has come to, `[N]` each (`keys` `[N, 2 + K]`, `legal` `[N, W]` as in `Table`)."""
 
     keys: Array
-    owner: Array
-    parent: Array
     legal: Array
     active: Array
 
 
-def find(table: Table, met: Met) -> tuple[Table, Array]:
+def find(table: Table, met: Met, num_actions: int) -> tuple[Table, Array]:
     """The row of each information set, `[N]` int32; those that are new get one. -1 where the table is full."""
-    position = _first_slot(met, table.slots.shape[0])
+    home, mark = _hash(met.keys)
+    position = (home & np.uint32(table.marks.shape[0] - 1)).astype(jnp.int32)
 
     def look(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         position, row, pending = carry
-        row, same, occupied = _compare(table, met, position, row, pending)
-        moves = pending & occupied & ~same
-        return _next_slot(table, position, moves), row, moves
+        position, row, found, free = _look(table, met, mark, position, row, pending)
+        return position, row, pending & ~found & ~free
 
-    pending = met.active
-    nowhere = jnp.full(met.owner.shape, -1, jnp.int32)
-    position, row, _ = jax.lax.while_loop(lambda carry: jnp.any(carry[2]), look, (position, nowhere, pending))
-    missing = met.active & (row < 0)
-    table, row = jax.lax.cond(jnp.any(missing), _insert, lambda table, *_: (table, row), table, met, position, row)
-    known = jnp.maximum(row, 0)
-    differs = met.active & (row >= 0) & (table.parent[known] != met.parent)
-    forgetful = jnp.maximum(table.forgetful, jnp.max(jnp.where(differs, row, -1)))
-    return table._replace(forgetful=forgetful), row
+    nowhere = jnp.full(home.shape, -1, jnp.int32)
+    position, row, _ = jax.lax.while_loop(lambda carry: jnp.any(carry[2]), look, (position, nowhere, met.active))
+    table, row = _insert(table, met, mark, position, row, num_actions)
+    differs = met.active & (row >= 0) & (table.keys[jnp.maximum(row, 0), 1] != met.keys[:, 1])
+    return table._replace(forgetful=jnp.maximum(table.forgetful, jnp.max(jnp.where(differs, row, -1)))), row
 
 
-def _first_slot(met: Met, slots: int) -> Array:
-    word = mix(met.owner.astype(jnp.uint32) + np.uint32(0x51ED270B))
-    for column in range(met.keys.shape[1]):
-        word = mix(word ^ met.keys[:, column].astype(jnp.uint32)) + np.uint32(0x9E3779B9)
-    return (word & np.uint32(slots - 1)).astype(jnp.int32)
+def _hash(keys: Array) -> tuple[Array, Array]:
+    """Two words of each information set, the second one not 0; the parent does not belong to its name."""
+    first = mix(keys[:, 0].astype(jnp.uint32) + np.uint32(0x51ED270B))
+    second = ~first
+    for column in range(2, keys.shape[1]):
+        word = keys[:, column].astype(jnp.uint32)
+        first = mix(first ^ word) + np.uint32(0x9E3779B9)
+        second = mix(second + word)
+    return first, jnp.maximum(second, np.uint32(1))
 
 
-def _next_slot(table: Table, position: Array, moves: Array) -> Array:
-    return jnp.where(moves, (position + 1) & (table.slots.shape[0] - 1), position)
+def _look(
+    table: Table, met: Met, mark: Array, position: Array, row: Array, pending: Array
+) -> tuple[Array, Array, Array, Array]:
+    """One window of slots: where the search stands now, the row, whether it was found, whether the slot is free."""
+    last = table.marks.shape[0] - 1
+    seen = table.marks[(jnp.where(pending, position, 0)[:, None] + jnp.arange(WINDOW, dtype=jnp.int32)) & last]
+    ends = (seen == mark[:, None]) | (seen == 0)
+    ended = ends.any(1)
+    first = jnp.where(ended, jnp.argmax(ends, axis=1).astype(jnp.int32), WINDOW)
+    at = (position + first) & last
+    there = jnp.where(pending & ended, at, 0)
+    free = ended & (table.marks[there] == 0)
+    candidate = jnp.where(pending & ended & ~free, table.slots[there], 0)
+    known = table.keys[candidate]
+    same = (known[:, 0] == met.keys[:, 0]) & jnp.all(known[:, 2:] == met.keys[:, 2:], axis=1)
+    found = pending & ended & ~free & same
+    # Another information set of the same mark: the search goes on behind it.
+    position = jnp.where(pending, jnp.where(ended & ~free & ~same, (at + 1) & last, at), position)
+    return position, jnp.where(found, candidate, row), found, free
 
 
-def _compare(table: Table, met: Met, position: Array, row: Array, pending: Array) -> tuple[Array, Array, Array]:
-    """Whether each one's slot holds it, and whether it holds anything."""
-    found = table.slots[position]
-    occupied = found >= 0
-    at = jnp.maximum(found, 0)
-    same = pending & occupied & (table.owner[at] == met.owner) & jnp.all(table.keys[at] == met.keys, axis=1)
-    return jnp.where(same, found, row), same, occupied
-
-
-def _insert(table: Table, met: Met, position: Array, row: Array) -> tuple[Table, Array]:
-    """Gives rows to what is missing; `position` is where each one's probing came to a free slot."""
-    capacity, number = table.capacity, jnp.arange(met.owner.shape[0], dtype=jnp.int32)
-    outside = table.slots.shape[0]
+def _insert(table: Table, met: Met, mark: Array, position: Array, row: Array, num_actions: int) -> tuple[Table, Array]:
+    """Gives rows to what is missing; `position` is the free slot that each one's search came to."""
+    capacity, outside = table.capacity, table.marks.shape[0]
+    number = jnp.arange(row.shape[0], dtype=jnp.int32)
 
     def step(carry: tuple[Table, Array, Array, Array]) -> tuple[Table, Array, Array, Array]:
         table, position, row, pending = carry
-        row, same, occupied = _compare(table, met, position, row, pending)
-        pending = pending & ~same
-        free = pending & ~occupied
+        position, row, found, free = _look(table, met, mark, position, row, pending)
+        pending = pending & ~found
+        claims = pending & free
         # Of those that want the same free slot the one with the largest number gets it.
         claim = -2 - number
-        claimed = table.slots.at[jnp.where(free, position, outside)].min(claim, mode="drop")
-        wins = free & (claimed[position] == claim)
+        claimed = table.slots.at[jnp.where(claims, position, outside)].min(claim, mode="drop")
+        wins = claims & (claimed[position] == claim)
         new = table.size + prefix_sums(wins.astype(jnp.int32)) - 1
         fits = wins & (new < capacity)
-        slots = claimed.at[jnp.where(wins, position, outside)].set(jnp.where(fits, new, -1), mode="drop")
-        place = jnp.where(fits, new, capacity)
-        above = jnp.maximum(met.parent, 0) // table.num_actions
-        level = jnp.where(met.parent < 0, 0, table.level[above] + 1)
+        there, place = jnp.where(wins, position, outside), jnp.where(fits, new, capacity)
+        parent = met.keys[:, 1]
+        level = jnp.where(parent < 0, 0, table.level[jnp.maximum(parent, 0) // num_actions] + 1)
         table = Table(
-            slots=slots,
+            marks=table.marks.at[there].set(mark, mode="drop"),
+            slots=claimed.at[there].set(jnp.where(fits, new, -1), mode="drop"),
             keys=table.keys.at[place].set(met.keys, mode="drop"),
-            owner=table.owner.at[place].set(met.owner, mode="drop"),
-            parent=table.parent.at[place].set(met.parent, mode="drop"),
             level=table.level.at[place].set(level, mode="drop"),
             legal=table.legal.at[place].set(met.legal, mode="drop"),
             size=table.size + wins.sum(dtype=jnp.int32),
             forgetful=table.forgetful,
         )
         row = jnp.where(fits, new, row)
-        pending = pending & ~wins & (table.size <= capacity)
-        return table, _next_slot(table, position, pending & occupied), row, pending
+        return table, position, row, pending & ~wins & (table.size <= capacity)
 
     pending = met.active & (row < 0)
     table, _, row, _ = jax.lax.while_loop(lambda carry: jnp.any(carry[3]), step, (table, position, row, pending))
     return table, row
 
 
-def uniform(table: Table, dtype: Any) -> Array:
-    """The uniform strategy, `[C, A]`."""
-    legal = table.legal.astype(dtype)
-    return legal / jnp.maximum(legal.sum(1, keepdims=True), 1)
+# Sets of actions as bits
 
 
-def regrets(table: Table, direct: Array, strategy: Array, player: int) -> Array:
-    """Counterfactual regrets `[C, A]` from direct values `[C A + 1]`, bottom-up over the player's rows."""
-    shape = table.legal.shape
-    mine = table.owner == player
-    deepest = jnp.max(jnp.where(mine, table.level, -1))
-    last = direct.shape[0] - 1
-
-    def up(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        level, values = carry
-        worth = (values[:-1].reshape(shape) * strategy).sum(1)
-        here = mine & (table.level == level) & (table.parent >= 0)
-        return level - 1, values.at[jnp.where(here, table.parent, last)].add(jnp.where(here, worth, 0))
-
-    _, values = jax.lax.while_loop(lambda carry: carry[0] > 0, up, (deepest, direct))
-    actions = values[:-1].reshape(shape)
-    worth = (actions * strategy).sum(1, keepdims=True)
-    return jnp.where(table.legal & mine[:, None], actions - worth, 0)
+def packed(legal: Array) -> Array:
+    """A mask `[N, A]` as words `[N, W]`."""
+    actions = legal.shape[1]
+    words = []
+    for start in range(0, actions, BITS):
+        part = [legal[:, a].astype(jnp.uint32) << (a - start) for a in range(start, min(start + BITS, actions))]
+        word = part[0]
+        for bit in part[1:]:
+            word = word | bit
+        words.append(word)
+    return jnp.stack(words, axis=1)
 
 
-def realization_weights(table: Table, strategy: Array) -> Array:
-    """Everyone's own reach of every sequence, `[C, A]`, top-down."""
-    deepest = jnp.max(jnp.where(table.owner >= 0, table.level, 0))
+def unpacked(words: Array, num_actions: int) -> Array:
+    """Words `[..., W]` as a mask `[A, ...]`."""
+    number = np.arange(num_actions)
+    bits = jnp.moveaxis(words, -1, 0)[number // BITS]
+    shift = (number % BITS).astype(np.uint32).reshape(-1, *[1] * (bits.ndim - 1))
+    return (bits >> shift) & 1 > 0
 
-    def down(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        level, weights = carry
-        above = weights.reshape(-1)[jnp.maximum(table.parent, 0)]
-        reach = jnp.where(table.parent < 0, 1, above)
-        return level + 1, jnp.where((table.level == level)[:, None], reach[:, None] * strategy, weights)
 
-    _, weights = jax.lax.while_loop(
-        lambda carry: carry[0] <= deepest, down, (jnp.zeros((), jnp.int32), jnp.zeros_like(strategy))
-    )
-    return weights
+def counted(words: Array) -> Array:
+    """How many actions are in each set, int32 `[N]`."""
+    return jax.lax.population_count(words).sum(1, dtype=jnp.int32)
+
+
+def nth(words: Array, index: Array) -> Array:
+    """The `index`-th action, counted from 0, of each set `[N, W]`."""
+    found = jnp.zeros_like(index)
+    left, done = index, jnp.zeros(index.shape, bool)
+    for number in range(words.shape[1]):
+        word = words[:, number]
+        count = jax.lax.population_count(word).astype(jnp.int32)
+        here = ~done & (left < count)
+        found = jnp.where(here, BITS * number + _nth_bit(word, left), found)
+        left, done = jnp.where(done | here, left, left - count), done | here
+    return found
+
+
+def _nth_bit(word: Array, index: Array) -> Array:
+    """The position of the set bit with `index` set bits below it, by bisection."""
+    position = jnp.zeros_like(index)
+    for width in (16, 8, 4, 2, 1):
+        low = jax.lax.population_count(word & np.uint32((1 << width) - 1)).astype(jnp.int32)
+        up = index >= low
+        index = jnp.where(up, index - low, index)
+        word = jnp.where(up, word >> width, word)
+        position = position + jnp.where(up, width, 0)
+    return position
+
+
+def uniform(table: Table, num_actions: int, dtype: Any) -> Array:
+    """The uniform strategy, `[A, C]`."""
+    return uniform_over(unpacked(table.legal, num_actions), dtype)
+
+
+def uniform_over(legal: Array, dtype: Any) -> Array:
+    """The uniform strategy over legal actions, `[A, ...]`."""
+    return legal / jnp.maximum(legal.sum(0), 1).astype(dtype)

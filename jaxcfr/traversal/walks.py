@@ -92,12 +92,15 @@ def apart(values: Any) -> Any:
     XLA for CPUs would compute them anew wherever they are read, inside of gathers and of products entry by entry
     (measured: three times as slow). A branch, whose condition always holds, keeps the two apart.
     """
-    leaf = jax.tree.leaves(values)[0].reshape(-1)[0]
+    first = jax.tree.leaves(values)[0].reshape(-1)[0]
+    if first.dtype == bool:
+        first = first.astype(jnp.uint8)
+    word = jax.lax.bitcast_convert_type(first, jnp.dtype(f"uint{8 * first.dtype.itemsize}"))
 
     def branch(values: Any) -> Any:
-        return jax.lax.cond(
-            leaf < 2**30, lambda values: values, lambda values: jax.tree.map(jnp.zeros_like, values), values
-        )
+        # No number has more bits than that, whatever it is.
+        holds = jax.lax.population_count(word).astype(jnp.int32) <= 64
+        return jax.lax.cond(holds, lambda values: values, lambda values: jax.tree.map(jnp.zeros_like, values), values)
 
     return jax.lax.platform_dependent(values, cpu=branch, default=lambda values: values)
 

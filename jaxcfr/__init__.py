@@ -77,6 +77,7 @@ from jaxcfr.subgames import (
     solve_subgame_plain,
     solve_together,
 )
+from jaxcfr.trainer import Trainer
 from jaxcfr.traversal.base import full_tree
 from jaxcfr.traversal.baselines import control_variate
 from jaxcfr.traversal.pruning import probabilistic_pruning
@@ -123,6 +124,7 @@ __all__ = [
     "SubgameAgent",
     "SubgameSolver",
     "TablePolicy",
+    "Trainer",
     "UniformPlayer",
     "as_game",
     "average_strategy",

@@ -17,19 +17,20 @@ import math
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jaxcfr.errors import AnalyticsError, GameTooLargeError, HorizonError, JaxCFRError, OptionError
+from jaxcfr.files import require_writable
 from jaxcfr.games.base import game_name
 from jaxcfr.games.registry import list_games, load_game
+from jaxcfr.interrupts import Interrupts
+from jaxcfr.progress import ProgressBar, printable, progress_bar
 
 if TYPE_CHECKING:
     from jaxcfr.play import UniformPlayer
@@ -287,12 +288,10 @@ def solve(
         raise OptionError(f"--target-exploitability has to be at least 0, not {target_exploitability}")
     root = load_game(game)
     if out is not None:
-        from jaxcfr.files import require_writable
-
         require_writable(out)
     with _precision(dtype):
         device = _device()
-        with _progress() as progress:
+        with progress_bar() as progress:
             progress.start(f"lowering {game_name(root)}")
             lowered = _lower(root, dtype, max_nodes)
         if target_exploitability is not None:
@@ -406,7 +405,7 @@ def info(
         ["tree", f"{_bytes(tree.nbytes)} in {tree.dtype}"],
         ["solving takes about", f"{_bytes(facts['solve_bytes'])} on {device}"],
     ]
-    _write(f"{_escape(lowered.name)}\n")
+    _write(f"{printable(lowered.name)}\n")
     _write_table(None, rows)
 
 
@@ -429,7 +428,7 @@ def convert(
     root = load_game(game)
     with _option_names():
         write_game(root, file, max_nodes=max_nodes or MAX_NODES)
-    _write(f"{_escape(game_name(root))} is written to {_escape(file)}\n")
+    _write(f"{printable(game_name(root))} is written to {printable(file)}\n")
 
 
 @app.command()
@@ -455,7 +454,7 @@ def exploit(
         _write(_json_line(result))
         return
     players = zip(result["expected_payoffs"], result["gains"], strict=True)
-    _write(f"{_escape(lowered.name)}: {_escape(_made_by(loaded))}, evaluated in {dtype} on {device}\n")
+    _write(f"{printable(lowered.name)}: {printable(_made_by(loaded))}, evaluated in {dtype} on {device}\n")
     _write_table(
         ["player", "payoff", "best response", "gain"],
         [[str(p), f"{payoff:.9g}", f"{payoff + gain:.9g}", f"{gain:.6g}"] for p, (payoff, gain) in enumerate(players)],
@@ -489,7 +488,7 @@ def show(
     root = load_game(game)
     _device()
     loaded.to_strategy(_lower(root, None, max_nodes))
-    _write(f"{_escape(loaded.game_name)}: {_escape(_made_by(loaded))}\n{table}\n")
+    _write(f"{printable(loaded.game_name)}: {printable(_made_by(loaded))}\n{table}\n")
 
 
 @app.command()
@@ -521,7 +520,7 @@ def play(
     person = _Person()
     rng = np.random.default_rng(seed)
     seats = [person if p == seat else others for p in range(players)]
-    _write(f"{_escape(game_name(root))}: you are player {seat}, against {_escape(_called(others, profile))}.\n")
+    _write(f"{printable(game_name(root))}: you are player {seat}, against {printable(_called(others, profile))}.\n")
     total, done = 0.0, 0
     while plays is None or done < plays:
         _write(f"\nPlay {done + 1}\n")
@@ -578,8 +577,8 @@ def match(
             )
         )
         return
-    names = (_escape(_called(first, a)), _escape(_called(second, b)))
-    _write(f"{_escape(game_name(root))}: {names[0]} against {names[1]}\n")
+    names = (printable(_called(first, a)), printable(_called(second, b)))
+    _write(f"{printable(game_name(root))}: {names[0]} against {names[1]}\n")
     _write_table(
         ["seat of A", "payoff of A"],
         [[str(p), f"{payoff:.9g}"] for p, payoff in enumerate(found.by_seat)],
@@ -785,8 +784,8 @@ class _Person:
 
         self.asked = True
         actions = tuple(game.legal_actions())
-        labels = [_escape(label) for label in distinct_labels(game, actions)]
-        _write(f"  You see: {_escape(str(game.infoset_key(player)))}\n")
+        labels = [printable(label) for label in distinct_labels(game, actions)]
+        _write(f"  You see: {printable(str(game.infoset_key(player)))}\n")
         while True:
             answer = self.answer(f"  Your action ({', '.join(labels)}): ", labels)
             found = [label for label in labels if label == answer] or [
@@ -796,7 +795,7 @@ class _Person:
                 return actions[labels.index(found[0])]
             if answer:
                 which = f"could be {', '.join(found)}" if found else "is none of them"
-                _write(f"  {_escape(answer)} {which}; 'quit' ends the game.\n")
+                _write(f"  {printable(answer)} {which}; 'quit' ends the game.\n")
 
     def answer(self, question: str, labels: Sequence[str] = ()) -> str:
         """A line of the input; its end, and 'quit' unless an action is called so, are the end of the game."""
@@ -838,9 +837,9 @@ class _Run:
 
     def run(self) -> None:
         """Solves, evaluates, and saves: at the end, on a signal, and also if something breaks in between."""
-        with _Signals() as signals:
+        with Interrupts(signal.SIGINT, signal.SIGTERM) as signals:
             try:
-                with _progress() as progress:
+                with progress_bar() as progress:
                     progress.start(f"solving {self.lowered.name}", self.iterations)
                     self._solve(signals, progress)
             except KeyboardInterrupt:
@@ -852,7 +851,7 @@ class _Run:
             self.stopped_by = signals.received
             self._save(signals)
 
-    def _solve(self, signals: _Signals, progress: _Progress) -> None:
+    def _solve(self, signals: Interrupts, progress: ProgressBar) -> None:
         import jax
 
         from jaxcfr.solve import average_strategy, solve
@@ -905,7 +904,7 @@ class _Run:
                 raise
             _silence_stdout()
 
-    def _save(self, signals: _Signals) -> None:
+    def _save(self, signals: Interrupts) -> None:
         """Saves the average so far; what an interrupted run has not begun is not worth replacing a file for."""
         from jaxcfr.profile import Profile
         from jaxcfr.solve import average_strategy
@@ -926,7 +925,7 @@ class _Run:
         """The results as a table, on standard output."""
         tree = self.tree
         _write(
-            f"{_escape(self.lowered.name)}: {_count(tree.num_players, 'player')}, {_payoff_sum(tree)}, "
+            f"{printable(self.lowered.name)}: {_count(tree.num_players, 'player')}, {_payoff_sum(tree)}, "
             f"{_count(tree.num_histories, 'history', 'histories')}, "
             f"{_count(sum(tree.num_infosets), 'information set')}\n"
             f"{self.variant_text}, {tree.dtype} on {device}\n"
@@ -946,46 +945,7 @@ class _Run:
             word = "reached" if self.reached else "not reached"
             _write(f"The target exploitability of {self.target:g} was {word} in {_count(self.done, 'iteration')}.\n")
         if self.saved:
-            _write(f"The average strategy is saved in {_escape(str(self.out))}.\n")
-
-
-class _Signals:
-    """Turns Ctrl-C and requests to terminate into a note that the loop looks at between its steps.
-
-    The second one interrupts at once, except while the result is being saved.
-    """
-
-    def __init__(self) -> None:
-        self.received: int | None = None
-        self._holding = False
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> _Signals:
-        # Elsewhere than in the main thread handlers cannot be set, and signals do not arrive.
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        first = self.received is None
-        if first:
-            self.received = number
-        elif not self._holding:
-            raise KeyboardInterrupt
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """While this lasts nothing interrupts."""
-        self._holding = True
-        try:
-            yield
-        finally:
-            self._holding = False
+            _write(f"The average strategy is saved in {printable(str(self.out))}.\n")
 
 
 # Output
@@ -1014,13 +974,8 @@ def _silence_stdout() -> None:
 def _note(message: str) -> None:
     """One line on standard error."""
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"jaxcfr: {_escape(' '.join(message.split()))}\n")
+        sys.stderr.write(f"jaxcfr: {printable(' '.join(message.split()))}\n")
         sys.stderr.flush()
-
-
-def _escape(text: str) -> str:
-    """Text of the user's files without what would move the cursor or change the colours of a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _json_line(value: dict[str, Any]) -> str:
@@ -1050,9 +1005,9 @@ def _write_table(columns: Sequence[str] | None, rows: Sequence[Sequence[str]], *
 
     table = Table(box=box.SIMPLE if columns else None, pad_edge=False, show_header=columns is not None)
     for column in columns or [""] * len(rows[0]):
-        table.add_column(Text(_escape(column)), justify="right" if numbers else "left", overflow="fold")
+        table.add_column(Text(printable(column)), justify="right" if numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_escape(cell)) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     console = Console(width=_width() or PIPE_WIDTH)
     with console.capture() as capture:
         console.print(table)
@@ -1075,47 +1030,6 @@ def _bytes(count: int) -> str:
             return f"{count:,} bytes" if unit == "bytes" else f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
-
-
-class _Progress:
-    """A progress bar on standard error; nothing where that is no terminal."""
-
-    def __init__(self, bar: Any) -> None:
-        self._bar = bar
-        self._task: Any = None
-
-    def start(self, text: str, total: int | None = None) -> None:
-        """Begins; without a total there is only a sign of life."""
-        if self._bar is not None:
-            self._task = self._bar.add_task(_escape(text), total=total or None, note="")
-
-    def update(self, done: int, note: str | None = None) -> None:
-        """Notes how much is done."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done, **({} if note is None else {"note": note}))
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[_Progress]:
-    if not sys.stderr.isatty():
-        yield _Progress(None)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-        console=Console(stderr=True),
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
-    with bar:
-        yield _Progress(bar)
 
 
 # The entry point

@@ -79,6 +79,10 @@ class ProfileFileError(ProfileError):
     """A profile file is truncated, foreign, or of an unknown version."""
 
 
+class CheckpointError(JaxCFRError):
+    """A checkpoint cannot be written or read, or belongs to another game, layout, setting or version."""
+
+
 class OptionError(JaxCFRError):
     """An option or argument has a value that makes no sense."""
 

@@ -6,9 +6,14 @@ import contextlib
 import os
 import secrets
 import stat
+import time
+from collections.abc import Iterable
 from typing import NoReturn
 
 from jaxcfr.errors import JaxCFRError, ProfileFileError
+
+ABANDONED_SECONDS = 3600
+"""Temporary files that have not changed for so long belong to nobody any more."""
 
 _BINARY = getattr(os, "O_BINARY", 0)
 
@@ -56,8 +61,22 @@ def require_writable(path: str | os.PathLike[str], error: type[JaxCFRError] = Pr
     return target
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes, error: type[JaxCFRError]) -> None:
+def write_atomically(
+    path: str | os.PathLike[str],
+    data: bytes | Iterable[bytes],
+    error: type[JaxCFRError],
+    *,
+    previous: str | None = None,
+) -> None:
     """Writes a file that is complete before it gets its name: it is written beside `path`, synced and renamed.
+
+    At every moment the file of this name is whole.
+
+    Args:
+      path: of the file.
+      data: its bytes, in one piece or several.
+      error: what is raised if it cannot be written.
+      previous: what the file that was there before is called from then on, beside the new one; None keeps it not.
 
     Raises:
       The given error: it cannot be written there; says why.
@@ -66,12 +85,18 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, error: type[JaxC
     temporary = _temporary_beside(target)
     try:
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666), "wb") as file:
-            file.write(data)
+            for piece in (data,) if isinstance(data, bytes) else data:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(OSError):  # the permissions of the file it replaces, where there is one
             os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        if previous is not None and os.path.exists(target):
+            second = _temporary_beside(target)
+            os.link(target, second)
+            os.replace(second, os.path.join(os.path.dirname(target), previous))
         os.replace(temporary, target)
+        _remove_abandoned(target)
     except BaseException as failure:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
@@ -88,7 +113,19 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, error: type[JaxC
 
 
 def _temporary_beside(target: str) -> str:
-    return os.path.join(os.path.dirname(target), f".jaxcfr-{secrets.token_hex(8)}.tmp")
+    return os.path.join(os.path.dirname(target), f"{_prefix(target)}{secrets.token_hex(8)}.tmp")
+
+
+def _prefix(target: str) -> str:
+    return f".jaxcfr-{os.path.basename(target)[:100]}-"
+
+
+def _remove_abandoned(target: str) -> None:
+    """What killed processes have left of files with this name."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(os.path.dirname(target)):
+            if entry.name.startswith(_prefix(target)) and time.time() - entry.stat().st_mtime > ABANDONED_SECONDS:
+                os.unlink(entry.path)
 
 
 def reason(error: Exception) -> str:

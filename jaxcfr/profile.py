@@ -376,6 +376,22 @@ class Profile:
             }
         )
 
+    @staticmethod
+    def train(game: Any, iterations: int, **settings: Any) -> Profile:
+        """Trains a strategy in one call: `Trainer(game, **settings).train(iterations).profile()`.
+
+        Args:
+          game: what `Trainer` takes: a game, its name, or what `jaxcfr.lower` returned.
+          iterations: how many, by every worker.
+          **settings: of the `Trainer`: algorithm, regret, seed, workers, ...
+
+        Raises:
+          OptionError: an argument makes no sense.
+        """
+        from jaxcfr.trainer import Trainer
+
+        return Trainer(game, **settings).train(iterations).profile()
+
     def to_strategy(self, lowered: LoweredGame, *, missing: Missing = "error") -> Strategy:
         """The flat vectors of a tree: one array per player, `[L_p]`, in the tree's dtype.
 

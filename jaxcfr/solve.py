@@ -203,6 +203,8 @@ def solve(
             raise OptionError("differentiable=True takes neither callback nor target_exploitability")
         return _run_static(tree, variant, state, iterations, updates)
     if callback is None and target_exploitability is None:
+        if not isinstance(iterations, jax.core.Tracer) and iterations == 0:
+            return state  # a state to begin with needs no program
         programs = _num_programs()
         result = _run(tree, variant, state, iterations, updates, traversal)
         if _num_programs() > programs:
@@ -809,7 +811,12 @@ def _check_state(tree: GameTree, variant: RegretVariant, state: Any, track_cce: 
 
 
 def check_horizon(variant: RegretVariant, t: Any, iterations: Any) -> None:
-    """Refuses a run from t on that goes past the end of the variant's schedules, or of the integers."""
+    """Raises an error if a run at t cannot go on for so many iterations; what is traced is not checked.
+
+    Raises:
+      HorizonError: the variant's schedules end before.
+      OptionError: t would not fit its integer.
+    """
     if is_concrete(t, iterations) and int(np.max(t)) + int(iterations) >= 2**31:
         raise OptionError(f"t is a 32-bit integer: a run at t = {np.max(t)} cannot go on for {iterations} more")
     total = variant.total

@@ -1,0 +1,59 @@
+"""A progress bar, in terminals and notebooks."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+
+class ProgressBar:
+    """A progress bar on standard error, or in the cell of a notebook; or none."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+        self._task: Any = None
+
+    def start(self, text: str, total: int | None = None, done: int = 0) -> None:
+        """Begins; without a total there is only a sign of life."""
+        if self._bar is not None:
+            self._task = self._bar.add_task(printable(text), total=total or None, completed=done, note="", speed="")
+
+    def update(self, done: int, note: str | None = None, speed: float | None = None) -> None:
+        """Notes how much is done, what there is to say about it, and iterations a second."""
+        if self._bar is not None:
+            fields = {} if note is None else {"note": note}
+            if speed is not None:
+                fields["speed"] = f"{speed:,.3g} it/s" if speed < 1000 else f"{speed:,.0f} it/s"
+            self._bar.update(self._task, completed=done, **fields)
+
+
+@contextlib.contextmanager
+def progress_bar(shown: bool | None = None) -> Iterator[ProgressBar]:
+    """A bar while the context lasts; by default only where standard error is a terminal."""
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield ProgressBar(None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[speed]}", markup=False),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=Console(stderr=True),
+        transient=shown is None,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    with bar:
+        yield ProgressBar(bar)
+
+
+def printable(text: str) -> str:
+    """Text without what would move the cursor or change the colours of a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

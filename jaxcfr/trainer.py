@@ -667,7 +667,7 @@ class Trainer:
 
 
 def _check_same(shown: str, facts: dict[str, Any], tree: GameTree, name: str) -> None:
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["shape"].items()}
+    fields: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["shape"].items()}
     made = TreeShape(**fields)
     mine = TreeShape.of(tree)
     if made != mine:

@@ -1,0 +1,101 @@
+"""A training process that is killed with SIGKILL at random moments, and goes on from its checkpoint.
+
+    python tests/kill_and_resume.py --kills 50
+
+Each time a process is started that resumes from the checkpoint if there is one, and trains on, one iteration and one
+checkpoint after the other; at a random moment it is killed. In the end one is left to finish. Its strategy has to be
+that of a run that nobody disturbed, bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import signal
+import tempfile
+import time
+import traceback
+from typing import Any, TextIO
+
+import jaxcfr
+
+PER_KILL = 60
+"""Iterations of the whole run for each kill."""
+
+MOST_SECONDS = 0.8
+"""A process is killed this long after it has begun to train, at most."""
+
+SEED = 7
+
+
+def make() -> jaxcfr.Trainer:
+    return jaxcfr.Trainer("kuhn_poker", jaxcfr.external_sampling(batch=4), seed=SEED, workers=2)
+
+
+def train(path: str, total: int, say: TextIO) -> None:
+    """What the child does."""
+    import numpy as np
+
+    make().train(1)  # compiles
+    trainer = jaxcfr.Trainer.load(path) if os.path.exists(path) else make()
+    print("on", trainer.iterations_done, file=say, flush=True)
+    while trainer.iterations_done < total:
+        trainer.train(1, checkpoint=path)
+    bits = b"".join(np.asarray(values).tobytes() for values in trainer.strategy())
+    print("digest", hashlib.sha256(bits).hexdigest(), file=say, flush=True)
+
+
+def start(path: str, total: int) -> tuple[int, Any]:
+    """The child's process number, and what it says. It is forked, so that nothing is imported again."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(write)
+        return pid, os.fdopen(read)
+    status = 1
+    try:
+        with os.fdopen(write, "w") as say:
+            train(path, total, say)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def finish(path: str, total: int) -> str:
+    """The digest of the strategy at the end."""
+    pid, said = start(path, total)
+    lines = said.read().splitlines()
+    _, status = os.waitpid(pid, 0)
+    assert status == 0, lines
+    return lines[-1].split()[1]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    rng = random.Random(arguments.seed)
+    with tempfile.TemporaryDirectory() as directory:
+        total = max(200, PER_KILL * arguments.kills)
+        undisturbed = finish(os.path.join(directory, "undisturbed"), total)
+        begun, path = [], os.path.join(directory, "killed")
+        for _ in range(arguments.kills):
+            pid, said = start(path, total)
+            begun.append(int(said.readline().split()[1]))
+            time.sleep(rng.uniform(0, MOST_SECONDS))
+            os.kill(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
+            assert os.WIFSIGNALED(status) or status == 0  # it may have come to its end
+        broken = finish(path, total)
+    print(f"{arguments.kills} kills; begun at {begun}, of {total}")
+    print(f"undisturbed: {undisturbed}\nkilled:      {broken}\n{'the same' if undisturbed == broken else 'DIFFERENT'}")
+    return 0 if undisturbed == broken and len(set(begun)) > arguments.kills // 3 else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -212,7 +212,7 @@ def test_the_file_has_the_layout_of_safetensors(saved):
 
 @pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
 def test_killed_and_resumed(kills):
-    """With SIGKILL, at random moments; ends in the bits of an undisturbed run. The command does as many as one likes."""
+    """With SIGKILL, at random moments; ends in the bits of an undisturbed run. The command takes any number."""
     command = [sys.executable, Path(__file__).parent / "kill_and_resume.py", "--kills", str(kills), "--seed", "1"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=900)
     print(result.stdout, result.stderr)

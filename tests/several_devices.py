@@ -1,0 +1,64 @@
+"""What the tests of several devices and processes run in processes of their own.
+
+    python tests/several_devices.py DEVICES [ADDRESS PROCESSES NUMBER DIRECTORY]
+
+Prints digests of the strategies of a few runs, by name, as one line of JSON. With an address, as one of several
+processes of `jax.distributed`; process 0 prints. Then it trains on, with checkpoints, until somebody ends it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={sys.argv[1]}"
+
+import jax
+import numpy as np
+
+import jaxcfr
+
+HEARTBEAT_SECONDS = 10
+
+
+def digest(strategy) -> str:
+    return hashlib.sha256(b"".join(np.asarray(values).tobytes() for values in strategy)).hexdigest()
+
+
+def digests(few: bool = False) -> dict[str, str]:
+    """Workers that fill the devices, that do not, and that are more than the devices; a split; both."""
+    found = {}
+    sampler = jaxcfr.external_sampling(batch=8)
+    game = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), dtype="float32")
+    for count in (4,) if few else (3, 11):
+        trainer = jaxcfr.Trainer(game, sampler, seed=9, workers=count)
+        found[f"{count} workers"] = digest(trainer.train(13).strategy())
+        found[f"{count} workers, then a split"] = digest(trainer.train_split(17, 3).strategy())
+        found[f"{count} workers, on"] = digest(trainer.train(4).strategy())
+    trainer = jaxcfr.Trainer(game, sampler, seed=9, workers=1)
+    found["a split"] = digest(trainer.train_split(30, 4).strategy())
+    return found
+
+
+def main(devices: int, address: str | None = None, processes: int = 1, number: int = 0, directory: str = "") -> None:
+    if address is None:
+        assert len(jax.devices()) == devices
+        print(json.dumps(digests()), flush=True)
+        return
+    jax.distributed.initialize(address, processes, number, heartbeat_timeout_seconds=HEARTBEAT_SECONDS)
+    assert len(jax.devices()) == devices * processes
+    found = digests(few=True)
+    if number == 0:
+        print(json.dumps(found), flush=True)
+    trainer = jaxcfr.Trainer("kuhn_poker", jaxcfr.external_sampling(batch=8), seed=9, workers=4)
+    while True:
+        trainer.train(5, checkpoint=Path(directory) / "run.ckpt")
+        print("trained", trainer.iterations_done, flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), *(int(x) if x.isdecimal() else x for x in sys.argv[2:]))

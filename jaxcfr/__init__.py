@@ -31,6 +31,7 @@ from jaxcfr.games import (
     register_game,
     validate_game,
 )
+from jaxcfr.interior import perturb_uniform, rtcfr_solve
 from jaxcfr.linear_program import solve_lp
 from jaxcfr.play import (
     Estimate,
@@ -175,6 +176,7 @@ __all__ = [
     "outcome_sampling",
     "pcfr_plus",
     "pdcfr_plus",
+    "perturb_uniform",
     "play_batch",
     "play_match",
     "play_out",
@@ -182,6 +184,7 @@ __all__ = [
     "probabilistic_pruning",
     "register_game",
     "regret_matching",
+    "rtcfr_solve",
     "sample_play",
     "sapcfr_plus",
     "solve",

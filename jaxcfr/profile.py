@@ -18,7 +18,7 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
@@ -522,6 +522,32 @@ class Profile:
         return Profile(
             self.game_name,
             shape,
+            self._menus,
+            tables,
+            variant=self.variant,
+            iterations=self.iterations,
+            seed=self.seed,
+        )
+
+    def mapped(self, rule: Callable[[np.ndarray], np.ndarray]) -> Profile:
+        """The profile with `rule` applied to the probabilities of each information set.
+
+        Args:
+          rule: from probabilities `[actions]` to as many.
+
+        Raises:
+          ProfileError: what comes out is no distribution.
+        """
+        tables = []
+        for table in self._tables:
+            rows = [np.asarray(rule(table.row(number)), np.float64) for number in range(len(table.keys))]
+            if [len(row) for row in rows] != np.diff(table.offsets).tolist():
+                raise ProfileError("the rule has to give as many probabilities as it gets")
+            values = np.concatenate(rows) if rows else np.zeros(0)
+            tables.append(_Table(table.keys, table.menus, table.offsets, values))
+        return Profile(
+            self.game_name,
+            self.tree_shape,
             self._menus,
             tables,
             variant=self.variant,

@@ -27,9 +27,7 @@ def curve(
     for count in sorted(trunk):
         start = time.process_time()
         done = 0 if solution is None else solution.t
-        solution = jaxcfr.cfr_d(
-            cut, count - done, subgame, outer, inner, subgame_updates=updates, solution=solution
-        )
+        solution = jaxcfr.cfr_d(cut, count - done, subgame, outer, inner, subgame_updates=updates, solution=solution)
         jax.block_until_ready(solution.state.t)
         spent += time.process_time() - start
         points.append(
@@ -60,9 +58,7 @@ def measure_resolving(cut: Any, iterations: int, inside: str, updates: Any) -> d
     seconds = []
     for count in (10, iterations):
         start = time.process_time()
-        jax.block_until_ready(
-            _resolve_batch(tree, reach, stop, parse_variant(inside), jnp.int32(count), updates)
-        )
+        jax.block_until_ready(_resolve_batch(tree, reach, stop, parse_variant(inside), jnp.int32(count), updates))
         seconds.append(time.process_time() - start)
     return {"iterations": iterations, "inside": inside, "updates": updates, "cpu_seconds": seconds[1]}
 
@@ -77,7 +73,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     cut = jaxcfr.decompose(jaxcfr.load_game("leduc_poker"), "round")
     console.print(cut.report(), highlight=False)
     again = measure_resolving(cut, arguments.resolve, arguments.inside, arguments.updates)
-    console.print(f"one subgame, {arguments.resolve:,} iterations: {again['cpu_seconds']:.2f} s of one core", highlight=False)
+    console.print(
+        f"one subgame, {arguments.resolve:,} iterations: {again['cpu_seconds']:.2f} s of one core", highlight=False
+    )
     curves = []
     table = Table("subgame iterations", *(f"{count:,} trunk iterations" for count in sorted(arguments.trunk)), "CPU s")
     for subgame in arguments.subgame:

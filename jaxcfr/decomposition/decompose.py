@@ -13,13 +13,16 @@ import jax
 import numpy as np
 
 from jaxcfr.analytics import require_constant_sum
+from jaxcfr.decomposition.rules import rules_source
 from jaxcfr.decomposition.source import Cut, Source, TreeSource
 from jaxcfr.decomposition.subtree import Piece, Subtree, solver_bytes, stacked
 from jaxcfr.decomposition.trunk import Trunk, build_trunk
 from jaxcfr.errors import OptionError, SubgameError
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.subgames.whole import Whole
+from jaxcfr.tree.build import float_dtype
 from jaxcfr.tree.game_tree import GameTree
+from jaxcfr.tree.limits import BYTES_PER_HISTORY, MAX_NODES
 from jaxcfr.tree.lower import LoweredGame, lower
 
 
@@ -286,7 +289,9 @@ def decompose(
     cut: Cut,
     *,
     closure: str | None = None,
+    siblings: bool = False,
     memory_limit: int | None = None,
+    from_rules: bool | None = None,
     dtype: Any = None,
 ) -> Decomposition:
     """Cuts a game into a trunk and subgames closed under augmented information sets.
@@ -297,7 +302,12 @@ def decompose(
         that names its rounds. What players cannot tell from a history below the cut belongs to its subgame too.
       closure: "observation" (what `infoset_key` tells players who do not act), "derived" (all is one to a player since
         its last own action), or None for the first where the game has it.
+        from rules it has to be the first.
+      siblings: take subgames that begin below the same histories for one.
       memory_limit: bytes for the trees of subgames and for solving them; None for as much as it takes.
+      from_rules: lower trunk and subgames from the rules when they are needed, and never the whole game. The cut then
+        has to be one that both players see; for an `ArrayGame` a predicate is a traceable function of a state. None
+        does that where the game has more histories than `lower` takes, or than fit the memory limit.
       dtype: of the trees, as in `lower`.
 
     Raises:
@@ -307,6 +317,11 @@ def decompose(
     """
     if memory_limit is not None and (isinstance(memory_limit, bool) or not memory_limit > 0):
         raise OptionError(f"memory_limit has to be a positive number of bytes, not {memory_limit!r}")
+    dtype = float_dtype(dtype)
+    if _from_rules(game, from_rules, memory_limit):
+        if closure not in (None, "observation"):
+            raise OptionError('from rules a game is closed under what players observe: closure="observation"')
+        return Decomposition(rules_source(game, cut, dtype, siblings), memory_limit)
     rules = None
     if isinstance(game, GameTree):
         counts = [np.asarray(treeplex.num_actions).tolist() for treeplex in game.treeplexes]
@@ -323,4 +338,20 @@ def decompose(
     else:
         rules, lowered = game, lower(game, dtype=dtype)
     require_constant_sum(lowered.tree, "decomposing a game", "solve the whole game instead")
-    return Decomposition(TreeSource(Whole(rules, lowered), cut, closure), memory_limit)
+    return Decomposition(TreeSource(Whole(rules, lowered), cut, closure, siblings), memory_limit)
+
+
+def _from_rules(game: Any, asked: bool | None, memory_limit: int | None) -> bool:
+    """Whether a game is lowered piece by piece."""
+    if isinstance(game, (GameTree, LoweredGame)):
+        if asked:
+            raise OptionError("a game that is lowered already is not lowered from its rules: give the game itself")
+        return False
+    if asked is not None:
+        return asked
+    rules = game
+    if not hasattr(game, "estimated_histories") and hasattr(game, "array_game"):
+        rules = game.array_game()
+    estimate = rules.estimated_histories() if hasattr(rules, "estimated_histories") else None
+    limit = MAX_NODES if memory_limit is None else min(MAX_NODES, memory_limit / BYTES_PER_HISTORY)
+    return estimate is not None and estimate > limit

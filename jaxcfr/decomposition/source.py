@@ -93,7 +93,7 @@ def zero_sum(name: str, payoffs: np.ndarray, centre: tuple[float, float]) -> np.
 class TreeSource:
     """Trunk and subgames of a game whose tree is in memory."""
 
-    def __init__(self, whole: Whole, cut: Cut, closure: str | None) -> None:
+    def __init__(self, whole: Whole, cut: Cut, closure: str | None, siblings: bool) -> None:
         self.whole = whole
         tree = whole.lowered.tree
         nodes = whole.nodes
@@ -113,7 +113,10 @@ class TreeSource:
         for rows in whole.levels():
             below = inside[rows] & ~top[rows]
             root_of[rows][below] = root_of[nodes.parent[rows][below]]
-        component = self._components(root_of, len(roots), classes)
+        links = [(root_of, per_player) for per_player in classes]
+        if siblings:
+            links.append((np.arange(len(roots)), nodes.parent[roots].astype(np.int64)))
+        component = connected(links, len(roots))
         subgame_of = np.where(root_of >= 0, component[np.maximum(root_of, 0)], -1)
         self._classes = classes
         self._root_of = root_of
@@ -162,10 +165,6 @@ class TreeSource:
                 met[-1] = False  # the place of -1: terminal histories
                 inside |= met[per_player]
             self.whole.descend(inside)
-
-    def _components(self, root_of: np.ndarray, count: int, classes: tuple[np.ndarray, ...]) -> np.ndarray:
-        """`[R]`, the subgame of every root, in the order of their first roots."""
-        return connected([(root_of, per_player) for per_player in classes], count)
 
     def _trunk(self, inside: np.ndarray, top: np.ndarray, dtype: Any) -> tuple[LoweredGame, np.ndarray]:
         """The trunk, and for every row of the game its leaf, or -1."""

@@ -182,26 +182,39 @@ def _build(name: str, walked: Walked, dtype: Any, histories: bool, general_sum: 
 
 def _lower_plain(game: Any, dtype: Any, max_nodes: int, histories: bool, general_sum: bool) -> LoweredGame:
     """`lower` by walking the plain rules, one history after the other."""
+    return _build(game_name(game), walk_plain(game, max_nodes), dtype, histories, general_sum)
+
+
+def walk_plain(game: Any, max_nodes: int) -> Walked:
+    """The node table of a plain game, with what its numbers stand for.
+
+    Raises:
+      As `lower`.
+    """
     if hasattr(game, "walk_histories"):
-        walked = game.walk_histories(max_nodes)
-    else:
-        walk = _Walk(game, max_nodes)
-        walk.run()
-        walked = walk.walked()
-    return _build(game_name(game), walked, dtype, histories, general_sum)
+        walked: Walked = game.walk_histories(max_nodes)
+        return walked
+    walk = _Walk(game, max_nodes)
+    walk.run()
+    return walk.walked()
 
 
 def _lower_arrays(game: Any, dtype: Any, max_nodes: int, histories: bool, general_sum: bool) -> LoweredGame:
     """`lower` by expanding whole levels of an array game."""
     nodes, sets = lower_levels(game, max_nodes)
+    walked = walked_arrays(nodes, sets)
+    return dataclasses.replace(_build(game_name(game), walked, dtype, histories, general_sum), infosets=sets)
+
+
+def walked_arrays(nodes: NodeTable, sets: InfosetTable) -> Walked:
+    """What the numbers of an array game's node table stand for, made when asked for."""
     counts = list(enumerate(map(len, sets.rows)))
-    walked = Walked(
+    return Walked(
         nodes=nodes,
         infoset_keys=tuple(Lazy(sets.key, player, count) for player, count in counts),
         actions=tuple(Lazy(sets.actions, player, count) for player, count in counts),
         action_labels=tuple(Lazy(sets.labels, player, count) for player, count in counts),
     )
-    return dataclasses.replace(_build(game_name(game), walked, dtype, histories, general_sum), infosets=sets)
 
 
 class _Walk:

@@ -121,12 +121,17 @@ class InfosetTable:
         return self._labels.setdefault(labels, labels)
 
 
-def lower_levels(game: Any, max_nodes: int) -> tuple[NodeTable, InfosetTable]:
+def lower_levels(
+    game: Any, max_nodes: int, roots: list[np.ndarray] | None = None, ended: list[np.ndarray] | None = None
+) -> tuple[NodeTable, InfosetTable]:
     """Expands an array game level by level.
 
     Args:
       game: a `jaxcfr.ArrayGame`.
       max_nodes: refuse games with more histories than this.
+      roots: leaves `[R, ...]` of the states of histories: what lies below them instead of the whole game. They become
+        the children of a root of chance, with edges of probability 1 each.
+      ended: a list that gets the leaves `[Z, ...]` of the states of the terminal histories, in the order of the rows.
 
     Raises:
       GameTooLargeError: more than `max_nodes` histories.
@@ -136,7 +141,11 @@ def lower_levels(game: Any, max_nodes: int) -> tuple[NodeTable, InfosetTable]:
         shapes = check_shapes(game)
         for salt in range(_SALTS):
             try:
-                return _Levels(game, shapes, max_nodes, salt).run()
+                levels = _Levels(game, shapes, max_nodes, salt, ended is not None)
+                found = levels.run(roots)
+                if ended is not None:
+                    ended[:] = [np.concatenate(leaves) for leaves in zip(*levels.ended, strict=True)]
+                return found
             except _CollisionError:
                 continue
     raise GameError(f"{Describe(game).name}: the information sets cannot be told apart by 64-bit hashes")
@@ -470,8 +479,11 @@ class _Level(NamedTuple):
 class _Levels:
     """The expansion; collects the columns of a node table, level by level."""
 
-    def __init__(self, game: Any, shapes: _Shapes, max_nodes: int, salt: int) -> None:
+    def __init__(self, game: Any, shapes: _Shapes, max_nodes: int, salt: int, keep: bool = False) -> None:
         self.game = game
+        self.ended: list[list[np.ndarray]] = []
+        self.keep = keep
+        self.part = False
         self.shapes = shapes
         self.max_nodes = max_nodes
         self.salt = np.uint64(salt)
@@ -485,15 +497,29 @@ class _Levels:
         self.payoffs: list[np.ndarray] = []
         per_child = shapes.state_bytes + 2 * shapes.num_actions + 8 * (shapes.num_players + shapes.words + 1)
         self.chunk = 1 << max(8, min(15, (CHUNK_BYTES // per_child).bit_length() - 1))
+        self.sizes = [self.chunk]
         self.narrow_levels = 0
         self.structure = jax.tree.structure(jax.eval_shape(game.init))
 
-    def run(self) -> tuple[NodeTable, InfosetTable]:
-        root = [np.asarray(leaf)[None] for leaf in jax.tree.leaves(self.program.init())]
+    def run(self, roots: list[np.ndarray] | None = None) -> tuple[NodeTable, InfosetTable]:
         start, count = 0, 1
-        level = self._expand(root, np.zeros(1, np.int32), np.zeros(1, np.int32), root=True)
+        if roots is None:
+            roots = [np.asarray(leaf)[None] for leaf in jax.tree.leaves(self.program.init())]
+        else:
+            self.part = True
+            start, count = 1, len(roots[0])
+            self.player.append(np.array([CHANCE], np.int8))
+            self.infoset.append(np.array([-1], np.int32))
+            self.parent.append(np.zeros(count, np.int32))
+            self.chance.append(np.ones(count))
+            # Parts of a game are small and many: levels are padded to one of several sizes.
+            self.sizes = sorted({min(NARROW << shift, self.chunk) for shift in (0, 3, 6)} | {self.chunk})
+        level = self._expand(roots, np.arange(count, dtype=np.int32), np.zeros(count, np.int32), root=True)
         while count:
             self._visit(level, start)
+            if self.keep:
+                over = level.player == TERMINAL
+                self.ended.append([leaf[over] for leaf in level.states])
             self._check_size(start, count, level.above)
             self.parent.append(level.above + np.int32(start))
             self.chance.append(self._edges(level))
@@ -518,7 +544,7 @@ class _Levels:
     def _expand(self, states: list[np.ndarray], above: np.ndarray, action: np.ndarray, root: bool = False) -> _Level:
         """The children `action` `[m]` of the states number `above` `[m]`."""
         shapes, count = self.shapes, len(above)
-        size = self.chunk
+        size = next((size for size in self.sizes if count <= size), self.chunk)
         if count <= NARROW < size:
             self.narrow_levels += 1
             if self.narrow_levels > NARROW_LEVELS:
@@ -679,6 +705,8 @@ class _Levels:
             edges.append(row - int(np.searchsorted(parent, parent[row], side="left")))
             row = int(parent[row])
         state, path = self.program.init(), []
+        if self.part:
+            return f"a history below root {edges[-1]} of a part"
         for edge in reversed(edges):
             player = int(self.game.player(state))
             index = int(np.flatnonzero(np.asarray(self.game.legal_actions(state)))[edge])

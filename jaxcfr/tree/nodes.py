@@ -114,7 +114,7 @@ def derive_facts(nodes: NodeTable, describe: Callable[[int, int], str]) -> NodeF
     parent = nodes.parent
     num_children = np.bincount(parent[1:], minlength=num_histories).astype(np.int32)
     first_child = np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, -1).astype(np.int32)
-    level_offsets = _level_offsets(parent)
+    offsets = level_offsets(parent)
     first_sequence = tuple(
         np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32) for counts in nodes.num_actions
     )
@@ -122,7 +122,7 @@ def derive_facts(nodes: NodeTable, describe: Callable[[int, int], str]) -> NodeF
 
     chance_reach = nodes.chance.astype(np.float64).copy()
     sequence = tuple(np.full(num_histories, first[-1], np.int32) for first in first_sequence)
-    for start, stop in itertools.pairwise(level_offsets[1:]):
+    for start, stop in itertools.pairwise(offsets[1:]):
         above = parent[start:stop]
         chance_reach[start:stop] *= chance_reach[above]
         edge = np.arange(start, stop, dtype=np.int32) - first_child[above]
@@ -143,7 +143,7 @@ def derive_facts(nodes: NodeTable, describe: Callable[[int, int], str]) -> NodeF
         infoset_parent.append(parents)
         infoset_level.append(_infoset_levels(parents, first_sequence[player]))
     return NodeFacts(
-        level_offsets,
+        offsets,
         first_child,
         num_children,
         chance_reach,
@@ -184,7 +184,7 @@ def _check_table(nodes: NodeTable) -> None:
         require(np.all(met), f"information set number {int(np.argmin(met)) if len(met) else 0} of player {p} is empty")
 
 
-def _level_offsets(parent: np.ndarray) -> np.ndarray:
+def level_offsets(parent: np.ndarray) -> np.ndarray:
     """Boundaries of the depths: a level's rows are those whose parents lie in the level before."""
     offsets = [0, 1]
     while offsets[-1] < len(parent):

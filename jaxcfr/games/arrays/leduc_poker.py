@@ -190,6 +190,10 @@ class ArrayLeducPoker(Bundled):
         facts = jnp.stack([state.cards[player], state.cards[-1], stage.astype(self._card_dtype)])
         return jnp.concatenate([facts, state.letters.reshape(-1).astype(self._card_dtype)])
 
+    def rounds_ended(self, state: LeducState) -> Array:
+        """How many betting rounds are over: 1 from the end of the first one on, before the board is dealt."""
+        return (state.stage >= 1).astype(jnp.int32)
+
     def infoset_limits(self) -> np.ndarray:
         """See `infoset`."""
         cards, letters = [0, self.cards], [0, RAISE + 1]

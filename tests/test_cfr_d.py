@@ -371,3 +371,70 @@ def test_warm_starts_and_variants_of_ones_own() -> None:
     assert warm.exploitability(1_000) < 0.02
     own = cfr_d(cut, 50, 50, subgame_regret=Halved())
     assert own.exploitability(500, Halved()) < 0.2
+
+
+# From rules
+
+
+def both_ways(name: str) -> tuple[Decomposition, Decomposition]:
+    """A game decomposed with its tree in memory, and from its rules."""
+    game = jaxcfr.load_game(name)
+    if name.startswith("liars_dice"):
+        bids = decompose(game, lambda history: history.infoset_key(0).count(" ") > 0 and later(history), siblings=True)
+        arrays = game.array_game()
+        return bids, decompose(arrays, lambda state: state.last >= 3, siblings=True, from_rules=True)
+    cut: Any = "round" if name.startswith("leduc") else 3
+    return decompose(game, cut), decompose(game, cut, from_rules=True)
+
+
+def later(history: Any) -> bool:
+    """Whether the last bid is one of the three highest of six."""
+    return str(history.infoset_key(0)).split()[-1].startswith("2x")
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice(dice_sides=3)"])
+def test_subgames_lowered_when_needed_are_those_of_the_tree(name: str) -> None:
+    held, lowered = both_ways(name)
+    assert lowered.num_histories == held.num_histories
+    assert [dataclasses.replace(s, structure=b"", numbers=b"") for s in lowered.subgames] == [
+        dataclasses.replace(s, structure=b"", numbers=b"") for s in held.subgames
+    ]
+    ours, theirs = cfr_d(lowered, 10, 10), cfr_d(held, 10, 10)
+    np.testing.assert_allclose(ours.value, theirs.value, atol=1e-9)
+    assert math.isclose(ours.exploitability(50), theirs.exploitability(50), abs_tol=1e-9)
+    for number in range(held.num_subgames):
+        assert lowered.path(number) == held.path(number)
+        assert lowered.find(held.path(number)) == number
+    again, other = ours.resolve(0, 20).profile, theirs.resolve(0, 20).profile
+    for player in range(2):
+        assert set(again.infoset_keys[player]) == set(other.infoset_keys[player])
+        for key in again.infoset_keys[player]:
+            row, expected = (list(profile.average_strategy(player, key).values()) for profile in (again, other))
+            np.testing.assert_allclose(row, expected, atol=1e-6)
+
+
+def test_a_cut_through_an_information_set_is_refused_from_rules() -> None:
+    game = jaxcfr.load_game("kuhn_poker")
+
+    def sees_a_card(history: Any) -> bool:
+        return not history.is_chance() and history.infoset_key(1)[0] == "0"
+
+    with pytest.raises(errors.SubgameError, match="goes through information set"):
+        decompose(game, sees_a_card, from_rules=True)
+    closed = decompose(game, sees_a_card)
+    assert closed.num_subgames == 1
+    arrays = game.array_game()
+    with pytest.raises(errors.OptionError, match="traceable"):
+        decompose(arrays, lambda state: 1, from_rules=True)
+    with pytest.raises(errors.OptionError, match="give the game itself"):
+        decompose(jaxcfr.lower(game), 3, from_rules=True)
+    with pytest.raises(errors.SubgameError, match="no subgame"):
+        decompose(game, 50, from_rules=True)
+    with pytest.raises(errors.NotTwoPlayerConstantSumError):
+        decompose(jaxcfr.load_game("kuhn_poker(players=3)"), 4, from_rules=True)
+
+
+def test_a_game_that_says_nothing_about_idle_players_is_not_decomposed_from_rules() -> None:
+    game = from_seed(0, num_players=2, sums="zero")
+    with pytest.raises(errors.SubgameError, match="do not act"):
+        decompose(game, 2, from_rules=True)

@@ -89,7 +89,3 @@ class OptionError(JaxCFRError):
 
 class MissingPackageError(JaxCFRError):
     """An optional package is not installed; the message says which extra of jaxcfr brings it."""
-
-
-class SolutionFileError(JaxCFRError):
-    """A file of a solution or checkpoint cannot be written, or is truncated, foreign, or of another game."""

@@ -15,7 +15,7 @@ import pytest
 from random_games import from_seed
 
 import jaxcfr
-from jaxcfr import errors
+from jaxcfr import checkpoint, errors
 from jaxcfr.decomposition import CFRDSolution, Decomposition, LPSolver, cfr_d, decompose
 from jaxcfr.decomposition import run as runs
 from jaxcfr.decomposition.solvers import CFRSolver
@@ -338,9 +338,9 @@ def test_files_that_are_no_solution_of_this_game_are_refused(tmp_path: Path) -> 
     file = tmp_path / "solution.npz"
     solution = cfr_d(cut, 2, 2)
     solution.save(file)
-    with pytest.raises(errors.SolutionFileError, match="another cut"):
+    with pytest.raises(errors.CheckpointError, match="another cut"):
         CFRDSolution.load(file, decompose(game, 2))
-    with pytest.raises(errors.SolutionFileError, match="another variant"):
+    with pytest.raises(errors.CheckpointError, match=r"this run keeps|does not keep"):
         CFRDSolution.load(file, cut, jaxcfr.pcfr_plus())
     with pytest.raises(errors.SolverError, match="trunk_regret"):
         cfr_d(cut, 1, 1, jaxcfr.pcfr_plus(), solution=solution)
@@ -349,11 +349,14 @@ def test_files_that_are_no_solution_of_this_game_are_refused(tmp_path: Path) -> 
     data = file.read_bytes()
     for damaged in (b"", b"not a zip", data[: len(data) // 2]):
         file.write_bytes(damaged)
-        with pytest.raises(errors.SolutionFileError, match=r"solution\.npz"):
+        with pytest.raises(errors.CheckpointError, match=r"solution\.npz"):
             CFRDSolution.load(file, cut)
-    with pytest.raises(errors.SolutionFileError, match="cannot be read"):
+    checkpoint.write(file, {"kind": "other"}, {})
+    with pytest.raises(errors.CheckpointError, match="not of a solution"):
+        CFRDSolution.load(file, cut)
+    with pytest.raises(errors.CheckpointError, match="cannot be read"):
         CFRDSolution.load(tmp_path / "none", cut)
-    with pytest.raises(errors.SolutionFileError, match="no directory"):
+    with pytest.raises(errors.CheckpointError, match="no directory"):
         cfr_d(cut, 1, 1, checkpoint=tmp_path / "none" / "x")
 
 

@@ -17,7 +17,8 @@ from jaxcfr.decomposition.solution import CFRDSolution
 from jaxcfr.decomposition.solvers import CFRSolver, SubgameSolver, batch_values
 from jaxcfr.decomposition.subtree import Pair, Subtree
 from jaxcfr.decomposition.trunk import Trunk
-from jaxcfr.errors import OptionError
+from jaxcfr.errors import CheckpointError, OptionError
+from jaxcfr.files import require_writable
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.solve import SolverState, Updates, check_iterations, check_updates, check_variant
 from jaxcfr.tree.fusion import apart
@@ -84,7 +85,7 @@ def cfr_d(
     Raises:
       OptionError: an argument makes no sense.
       SolverError: the solution to go on from is of another game or variant.
-      SolutionFileError: the checkpoint cannot be written.
+      CheckpointError: the checkpoint cannot be written.
     """
     _check(decomposition, trunk_iterations, subgame_iterations, updates, warm_start, batch, every)
     trunk_regret = dcfr_plus() if trunk_regret is None else trunk_regret
@@ -99,7 +100,7 @@ def cfr_d(
     elif not isinstance(solver, SubgameSolver):
         raise OptionError(f"solver has to be a SubgameSolver such as LPSolver(), not {solver!r}")
     if checkpoint is not None:
-        CFRDSolution.require_writable(checkpoint)
+        require_writable(checkpoint, CheckpointError)
     if solution is None:
         state = trunks.begin(decomposition.trunk, trunk_regret)
     else:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
-import io
-import json
 import os
-import zipfile
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -16,22 +14,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcfr import checkpoint
 from jaxcfr.decomposition import trunk as trunks
 from jaxcfr.decomposition.decompose import Batch, Decomposition
 from jaxcfr.decomposition.subtree import Pair, Subtree, root_values, solve_reached
-from jaxcfr.errors import JaxCFRError, OptionError, SolutionFileError, SolverError
-from jaxcfr.files import reason, require_writable, write_atomically
+from jaxcfr.errors import CheckpointError, OptionError, SolverError
 from jaxcfr.profile import Profile
 from jaxcfr.regret import average as averages
-from jaxcfr.regret.text import describe, parse_variant
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.solve import SolverState, Updates, average_strategy, check_iterations, check_updates, check_variant
 from jaxcfr.tree.game_tree import Strategy
 
-VERSION = 1
-"""Version of the file format; another one is refused."""
-
-_HEADER = "jaxcfr_cfr_d"
+KIND = "CFR-D"
+"""What a checkpoint of a solution says that it is."""
 
 
 class ResolvedSubgame(NamedTuple):
@@ -254,29 +249,24 @@ class CFRDSolution:
     # Files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the solution to one file, exactly at `path`; complete before it gets its name.
+        """Writes the solution to one file, a checkpoint; the one that was there before stays beside it.
 
         It holds the trunk's run and the average root values, nothing of any subgame's strategy.
 
         Raises:
-          SolutionFileError: it cannot be written there.
+          CheckpointError: it cannot be written there.
         """
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(self.state)]
-        header = {
-            "version": VERSION,
+        variant = None
+        with contextlib.suppress(CheckpointError):  # one of the user's own, which `load` is then told
+            variant = checkpoint.encode_setting(self.variant)
+        facts = {
+            "kind": KIND,
             "game": self.decomposition.name,
             "decomposition": fingerprint(self.decomposition),
-            "variant": describe(self.variant),
+            "variant": variant,
         }
-        buffer = io.BytesIO()
-        text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-        np.savez(buffer, **{_HEADER: text}, **{f"leaf_{i}": leaf for i, leaf in enumerate(leaves)})  # type: ignore[arg-type]
-        write_atomically(path, buffer.getvalue(), SolutionFileError)
-
-    @staticmethod
-    def require_writable(path: str | os.PathLike[str]) -> None:
-        """Raises `SolutionFileError` unless a file can be written at `path`."""
-        require_writable(path, SolutionFileError)
+        arrays = {name: array[None] for name, array in checkpoint.arrays_of(self.state).items()}
+        checkpoint.write(path, facts, arrays)
 
     @staticmethod
     def load(
@@ -290,39 +280,23 @@ class CFRDSolution:
           variant: the trunk's; None for what the file says, where that is one of the library's own.
 
         Raises:
-          SolutionFileError: there is no such file, it is damaged, or of another game, cut, dtype or variant.
+          CheckpointError: there is no such file, it is damaged, or of another game, cut, dtype or variant.
         """
         shown = os.fspath(path)
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-            with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-                header = json.loads(archive[_HEADER].tobytes().decode())
-                leaves = [archive[f"leaf_{i}"] for i in range(len(archive.files) - 1)]
-            version, name, text = header["version"], header["game"], header["variant"]
-            same = header["decomposition"] == fingerprint(decomposition)
-        except OSError as error:
-            raise SolutionFileError(f"{shown}: cannot be read: {reason(error)}") from error
-        except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise SolutionFileError(f"{shown}: not a solution of CFR-D, or a damaged one") from error
-        if version != VERSION:
-            raise SolutionFileError(f"{shown}: of version {version}, and this library reads version {VERSION}")
-        if not same:
-            raise SolutionFileError(
-                f"{shown}: a solution of {name} with another cut, dtype or game than this decomposition of "
-                f"{decomposition.name}"
+        facts, arrays = checkpoint.read(path)
+        if facts.get("kind") != KIND:
+            raise CheckpointError(f"{shown}: a checkpoint, but not of a solution of CFR-D")
+        if facts.get("decomposition") != fingerprint(decomposition):
+            raise CheckpointError(
+                f"{shown}: a solution of {facts.get('game')} with another cut, dtype or game than this decomposition "
+                f"of {decomposition.name}"
             )
-        try:
-            variant = parse_variant(text) if variant is None else variant
-        except JaxCFRError as error:
-            raise SolutionFileError(f"{shown}: its variant {text!r} is none of the library's: give variant=") from error
-        template = jax.eval_shape(trunks.begin, decomposition.trunk, variant)
-        expected, structure = jax.tree.flatten(template)
-        shapes = [(leaf.shape, leaf.dtype) for leaf in leaves]
-        if shapes != [(leaf.shape, leaf.dtype) for leaf in expected]:
-            raise SolutionFileError(f"{shown}: made with another variant than {describe(variant)}")
-        state: SolverState = jax.tree.unflatten(structure, list(map(jnp.asarray, leaves)))
-        return CFRDSolution(decomposition, state, variant)
+        if variant is None:
+            variant = checkpoint.decode_setting(facts.get("variant"))
+        if not isinstance(variant, RegretVariant):
+            raise CheckpointError(f"{shown}: its variant is none of the library's: give variant=")
+        state = checkpoint.state_from(trunks.begin(decomposition.trunk, variant), arrays, 1)
+        return CFRDSolution(decomposition, jax.tree.map(lambda leaf: leaf[0], state), variant)
 
     def state_for(self, decomposition: Decomposition, variant: RegretVariant) -> SolverState:
         """The state, to go on from.

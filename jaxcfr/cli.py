@@ -17,7 +17,6 @@ import math
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxcfr.errors import AnalyticsError, GameTooLargeError, HorizonError, JaxCFRError, OptionError
+from jaxcfr.errors import CheckpointError, GameTooLargeError, HorizonError, JaxCFRError, OptionError
 from jaxcfr.files import require_writable
 from jaxcfr.games.base import game_name
 from jaxcfr.games.registry import list_games, load_game
@@ -36,16 +35,13 @@ if TYPE_CHECKING:
     from jaxcfr.play import UniformPlayer
     from jaxcfr.profile import Profile
     from jaxcfr.regret.variants import RegretVariant
-    from jaxcfr.solve import SolverState
+    from jaxcfr.trainer import Trainer
     from jaxcfr.traversal.base import Traversal
-    from jaxcfr.tree.game_tree import GameTree, Strategy
+    from jaxcfr.tree.game_tree import GameTree
     from jaxcfr.tree.lower import LoweredGame
 
 DEFAULT_EVALUATIONS = 10
 """How often `solve` evaluates unless --eval-every says otherwise."""
-
-CHUNK_SECONDS = 0.2
-"""The solver is called for about this long at a time: how fast Ctrl-C and the progress bar respond."""
 
 MAX_ITERATIONS = 2**31 - 1  # the solver counts in int32
 CACHE_FROM_SECONDS = 0.5  # programs that take longer to compile are kept on disk
@@ -268,6 +264,45 @@ def solve(
         str | None,
         typer.Option(metavar="FILE", help="Save the average strategy as a profile, also after Ctrl-C."),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            parser=_integer(1, 2**16),
+            metavar="W",
+            help="For sampling: so many independent runs of all iterations, over all devices, whose averages are "
+            "averaged; by default 1.",
+        ),
+    ] = None,
+    split: Annotated[
+        bool,
+        typer.Option(
+            "--split", help="Divide the iterations over the workers instead: one window of the timeline for each."
+        ),
+    ] = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write all that is needed to go on into this file, at every evaluation, at the end, and after "
+            "Ctrl-C; the one before it stays as FILE.previous.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on from the file of --checkpoint, if it is there; --iterations counts from the beginning.",
+        ),
+    ] = False,
+    lock: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Fix the strategy at the information sets in this file, and solve the rest: a profile, or JSON such "
+            'as {"0": {"key": {"action": 0.3, ...}}}, by player, key (as jaxcfr show writes it) and action. NashConv '
+            "is then that of the game in which nobody deviates there.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object a line, one at every evaluation, and nothing else.")
     ] = False,
@@ -277,18 +312,29 @@ def solve(
 
     Seconds are wall-clock time since solving began, compilation and evaluations included.
     """
-    variant, variant_text = parse_regret(regret, iterations)
+    variant, _ = parse_regret(regret, iterations)
     traversal = _traversal(algorithm, batch, exploration, chance_samples)
     if traversal.samples:
         from jaxcfr.traversal.randomness import as_key
 
         as_key(seed or 0)
-        variant_text += f", {algorithm}"
+    elif workers is not None and workers > 1:
+        raise OptionError("--workers needs an --algorithm that samples: with full_tree all would do the same")
+    if split and (workers is None or workers < 2):
+        raise OptionError("--split divides the iterations over --workers, of which there have to be at least 2")
+    if split and (target_exploitability is not None or eval_every is not None):
+        raise OptionError("--split is evaluated at its end only: without --eval-every and --target-exploitability")
+    if resume and checkpoint is None:
+        raise OptionError("--resume goes on from the file that --checkpoint names")
     if target_exploitability is not None and not target_exploitability >= 0:
         raise OptionError(f"--target-exploitability has to be at least 0, not {target_exploitability}")
+    from jaxcfr.prescribed import read_locks
+
     root = load_game(game)
     if out is not None:
         require_writable(out)
+    if checkpoint is not None:
+        require_writable(checkpoint, CheckpointError)
     with _precision(dtype):
         device = _device()
         with progress_bar() as progress:
@@ -302,19 +348,36 @@ def solve(
             from jaxcfr.profile import require_storable
 
             require_storable(lowered)
+        trainer = _trainer(
+            lowered,
+            {
+                "algorithm": traversal,
+                "regret": variant,
+                "seed": seed or 0,
+                "workers": workers or 1,
+                "updates": updates.value,
+                "locked": None if lock is None else read_locks(lock, lowered),
+            },
+            checkpoint if resume else None,
+        )
+        if trainer.iterations_done > iterations:
+            raise OptionError(
+                f"{checkpoint} has done {_count(trainer.iterations_done, 'iteration')}, and --iterations is "
+                f"{iterations}: it counts from the beginning"
+            )
         if as_json:
             _note(f"solving {lowered.name} in {lowered.tree.dtype} on {device}")
         run = _Run(
             lowered=lowered,
-            variant=variant,
-            traversal=traversal,
-            variant_text=variant_text if updates is Updates.alternating else f"{variant_text}, {updates} updates",
+            trainer=trainer,
             iterations=iterations,
-            updates=updates,
+            split=split,
             every=eval_every or max(1, math.ceil(iterations / DEFAULT_EVALUATIONS)),
             target=target_exploitability,
             seed=seed,
             out=out,
+            checkpoint=checkpoint,
+            locked=lock is not None,
             as_json=as_json,
         )
         run.run()
@@ -323,7 +386,9 @@ def solve(
     if run.stopped_by is None:
         return 0
     saved = f"the average so far is saved in {out}" if run.saved else "nothing is saved"
-    _note(f"stopped after {_count(run.done, 'iteration')}; {saved}")
+    if checkpoint is not None:
+        saved += f", and {checkpoint} goes on from here"
+    _note(f"stopped after {_count(trainer.iterations_done, 'iteration')}; {saved}")
     return 128 + run.stopped_by
 
 
@@ -443,13 +508,14 @@ def exploit(
 ) -> None:
     """Evaluate PROFILE in GAME exactly: payoffs, what each player could gain, NashConv, exploitability."""
     from jaxcfr.profile import Profile
+    from jaxcfr.trainer import evaluate
 
     loaded = Profile.load(profile)
     root = load_game(game)
     with _precision(dtype):
         device = _device()
         lowered = _lower(root, dtype, max_nodes)
-        result = _evaluate(lowered.tree, loaded.to_strategy(lowered))
+        result = evaluate(lowered.tree, loaded.to_strategy(lowered))
     if as_json:
         _write(_json_line(result))
         return
@@ -643,6 +709,29 @@ def _traversal(
     return factory(**options)
 
 
+def _trainer(lowered: LoweredGame, settings: dict[str, Any], resume: str | None) -> Trainer:
+    """The trainer of a run, from its checkpoint where there is one.
+
+    Raises:
+      OptionError: the checkpoint was made with other settings.
+    """
+    from jaxcfr.trainer import Trainer
+
+    if resume is None or not os.path.exists(resume):
+        return Trainer(lowered, **settings)
+    trainer = Trainer.load(resume, lowered)
+    fresh = Trainer(lowered, **settings)
+    for name, text in (("description", "solves by"), ("workers", "has --workers"), ("seed", "has --seed")):
+        found, given = getattr(trainer, name), getattr(fresh, name)
+        if found != given:
+            raise OptionError(f"{resume} {text} {found}, and this command {text} {given}: give the same options")
+    if str(trainer.algorithm) != str(fresh.algorithm):
+        raise OptionError(f"{resume} was made with {trainer.algorithm}, and this command says {fresh.algorithm}")
+    if not trainer.same_locks(fresh):
+        raise OptionError(f"{resume} was made with other locks than --lock gives")
+    return trainer
+
+
 # Games and trees
 
 
@@ -714,25 +803,6 @@ def _payoff_sum(tree: GameTree) -> str:
     if np.abs(total).max() <= tolerance:
         return "zero-sum"
     return "constant-sum" if np.ptp(total) <= tolerance else "general-sum"
-
-
-def _evaluate(tree: GameTree, strategy: Strategy) -> dict[str, Any]:
-    """NashConv and what it is made of, as JSON has it; all finite, in units of payoff."""
-    import numpy as np
-
-    from jaxcfr import analytics
-
-    gains = np.asarray(analytics.gains(tree, strategy), np.float64).tolist()
-    payoffs = np.asarray(analytics.expected_payoffs(tree, strategy), np.float64).tolist()
-    if not all(map(math.isfinite, gains + payoffs)):
-        raise AnalyticsError(f"the payoffs came out as {payoffs}: beyond the range of {tree.dtype}?")
-    total = math.fsum(gains)
-    return {
-        "nash_conv": total,
-        "exploitability": total / 2 if tree.constant_sum else None,
-        "expected_payoffs": payoffs,
-        "gains": gains,
-    }
 
 
 def _meaning(tree: GameTree) -> str:
@@ -815,32 +885,30 @@ class _Run:
     """One `jaxcfr solve`: the loop, its evaluations, and what is to become of the result."""
 
     lowered: LoweredGame
-    variant: RegretVariant
-    traversal: Traversal
-    variant_text: str
+    trainer: Trainer
     iterations: int
-    updates: Updates
+    split: bool
     every: int
     target: float | None
     seed: int | None
     out: str | None
+    checkpoint: str | None
+    locked: bool
     as_json: bool
 
     def __post_init__(self) -> None:
         self.tree = self.lowered.tree
         self.evaluations: list[dict[str, Any]] = []
-        self.done = 0
         self.saved = False
         self.reached = False
         self.stopped_by: int | None = None
-        self.state: SolverState | None = None
 
     def run(self) -> None:
         """Solves, evaluates, and saves: at the end, on a signal, and also if something breaks in between."""
         with Interrupts(signal.SIGINT, signal.SIGTERM) as signals:
             try:
                 with progress_bar() as progress:
-                    progress.start(f"solving {self.lowered.name}", self.iterations)
+                    progress.start(f"solving {self.lowered.name}", self.iterations, self.trainer.iterations_done)
                     self._solve(signals, progress)
             except KeyboardInterrupt:
                 signals.received = signal.SIGINT
@@ -852,48 +920,27 @@ class _Run:
             self._save(signals)
 
     def _solve(self, signals: Interrupts, progress: ProgressBar) -> None:
-        import jax
+        from jaxcfr.trainer import Watch
 
-        from jaxcfr.solve import average_strategy, solve
-
-        begin = time.perf_counter()
-        self.state = solve(self.tree, self.variant, 0, traversal=self.traversal, seed=self.seed or 0)
-        chunk, compiled = 1, False
-        while True:
-            until = min(self.iterations, self.done + self.every)
-            while self.done < until and signals.received is None:
-                steps = min(chunk, until - self.done)
-                started = time.perf_counter()
-                state = solve(
-                    self.tree,
-                    self.variant,
-                    steps,
-                    self.state,
-                    updates=self.updates.value,
-                    traversal=self.traversal,
-                )
-                jax.block_until_ready(state)  # type: ignore[no-untyped-call]
-                self.state = state
-                self.done += steps
-                if compiled:
-                    # The number of iterations is no part of the program, so it can follow the clock.
-                    seconds = max(time.perf_counter() - started, 1e-9)
-                    chunk = max(1, min(8 * chunk, int(steps * CHUNK_SECONDS / seconds)))
-                compiled = True
-                progress.update(self.done)
-            if signals.received is not None:
-                return
-            result = {"iteration": self.done, **_evaluate(self.tree, average_strategy(self.tree, self.state))}
-            result["seconds"] = round(time.perf_counter() - begin, 6)
+        def evaluated(result: dict[str, Any]) -> None:
             self.evaluations.append(result)
-            progress.update(self.done, f"NashConv {result['nash_conv']:.3g}")
             if self.as_json:
                 self._write_json(result)
-            if self.target is not None and result["exploitability"] <= self.target:
-                self.reached = True
-                return
-            if self.done >= self.iterations:
-                return
+
+        watch = Watch(
+            interrupts=signals,
+            bar=progress,
+            eval_every=self.every,
+            target=self.target,
+            checkpoint=self.checkpoint,
+            checkpoint_every=None if self.checkpoint is None else self.every,
+            evaluated=evaluated,
+        )
+        left = self.iterations - self.trainer.iterations_done
+        if self.split and left:
+            self.trainer.run_split(left, watch)
+        else:
+            self.reached = self.trainer.run(left, watch)
 
     def _write_json(self, result: dict[str, Any]) -> None:
         try:
@@ -907,16 +954,16 @@ class _Run:
     def _save(self, signals: Interrupts) -> None:
         """Saves the average so far; what an interrupted run has not begun is not worth replacing a file for."""
         from jaxcfr.profile import Profile
-        from jaxcfr.solve import average_strategy
 
-        if self.out is None or self.state is None or (self.done == 0 and self.iterations > 0):
+        done = self.trainer.iterations_done
+        if self.out is None or (done == 0 and self.iterations > 0):
             return
         with signals.held():
             Profile.from_strategy(
                 self.lowered,
-                average_strategy(self.tree, self.state),
-                variant=self.variant_text,
-                iterations=self.done,
+                self.trainer.strategy(),
+                variant=self.trainer.description,
+                iterations=done,
                 seed=self.seed,
             ).save(self.out)
             self.saved = True
@@ -928,7 +975,7 @@ class _Run:
             f"{printable(self.lowered.name)}: {_count(tree.num_players, 'player')}, {_payoff_sum(tree)}, "
             f"{_count(tree.num_histories, 'history', 'histories')}, "
             f"{_count(sum(tree.num_infosets), 'information set')}\n"
-            f"{self.variant_text}, {tree.dtype} on {device}\n"
+            f"{self.trainer.description}, {tree.dtype} on {device}\n"
         )
         if self.evaluations:
             exploitability = ["exploitability"] if tree.constant_sum else []
@@ -941,9 +988,12 @@ class _Run:
                 rows.append(row)
             _write_table(["iteration", "NashConv", *exploitability, "expected payoffs", "seconds"], rows, numbers=True)
             _write("All in units of payoff. " + _meaning(tree) + "\n")
+            if self.locked:
+                _write("NashConv is that of the locked game: nobody deviates at the locked information sets.\n")
         if self.target is not None and self.stopped_by is None:
             word = "reached" if self.reached else "not reached"
-            _write(f"The target exploitability of {self.target:g} was {word} in {_count(self.done, 'iteration')}.\n")
+            done = _count(self.trainer.iterations_done, "iteration")
+            _write(f"The target exploitability of {self.target:g} was {word} in {done}.\n")
         if self.saved:
             _write(f"The average strategy is saved in {printable(str(self.out))}.\n")
 

@@ -25,6 +25,8 @@ equilibrium of that modified game that it approaches.
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -34,8 +36,9 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.concrete import is_concrete
-from jaxcfr.errors import OptionError, ProfileError, StrategyError
-from jaxcfr.profile import Profile
+from jaxcfr.errors import OptionError, ProfileError, ProfileFileError, StrategyError
+from jaxcfr.files import reason
+from jaxcfr.profile import Profile, key_text
 from jaxcfr.regret.matching import over_actions
 from jaxcfr.regret.schedules import SCHEDULES, Hyperparameter, at, hyperparameter
 from jaxcfr.traversal.full_tree import ROUNDING, best_rule
@@ -193,6 +196,44 @@ def lock(
             masks[player][index] = True
             values[player][index] = row
     return Locks(tuple(jnp.asarray(mask) for mask in masks), tuple(jnp.asarray(value, tree.dtype) for value in values))
+
+
+def read_locks(path: str | os.PathLike[str], lowered: Any) -> Locks:
+    """Locks from a file: a profile, or JSON by player, information set and action or label.
+
+        {"0": {"K": {"pass": 0.3, "bet": 0.7}}, "1": {...}}
+
+    Information sets go by their keys where these are text, else by how `Profile.pretty` shows them.
+
+    Raises:
+      ProfileFileError: the file cannot be read, or is neither.
+      ProfileError: see `lock`.
+    """
+    shown = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except (OSError, ValueError) as error:
+        raise ProfileFileError(f"{shown}: cannot be read: {reason(error)}") from error
+    if data.startswith(b"PK"):
+        return lock(lowered, Profile.load(path))
+    try:
+        by_player = json.loads(data)
+        entries = {int(player): dict(by_key) for player, by_key in by_player.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ProfileFileError(
+            f'{shown}: neither a profile nor JSON such as {{"0": {{"key": {{"action": 0.3}}}}}}: {error}'
+        ) from error
+    found: dict[int, dict[Hashable, Any]] = {}
+    for player, by_key in entries.items():
+        known = {}
+        if 0 <= player < len(lowered.infoset_keys):
+            known = {key_text(key): key for key in lowered.infoset_keys[player]}
+        found[player] = {known.get(key, key): row for key, row in by_key.items()}
+    try:
+        return lock(lowered, found)
+    except (ProfileError, OptionError) as error:
+        raise ProfileFileError(f"{shown}: {error}") from error
 
 
 def _lock_arrays(tree: GameTree, strategy: Any, infosets: Any) -> Locks:

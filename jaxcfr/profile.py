@@ -736,7 +736,7 @@ class Profile:
         for p in range(self.num_players) if player is None else (player,):
             table = self._tables[p]
             for number, key in enumerate(table.keys):
-                shown = _key_text(key)
+                shown = key_text(key)
                 if wanted(shown):
                     found += 1
                     if max_rows is None or len(rows) < max_rows:
@@ -1185,7 +1185,7 @@ def _number(table: _Table, key: Any) -> int | None:
 # Text
 
 
-def _key_text(key: Hashable) -> str:
+def key_text(key: Hashable) -> str:
     """A key as tables show it: text as it is where it can be printed."""
     return key if type(key) is str and key and key.isprintable() else repr(key)
 

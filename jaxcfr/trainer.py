@@ -584,6 +584,11 @@ class Trainer:
         if jax.process_index() == 0:
             checkpoint.write(path, facts, arrays)
 
+    def same_locks(self, other: Trainer) -> bool:
+        """Whether another trainer of the same game has the same locks."""
+        mine, theirs = self._lock_arrays(), other._lock_arrays()
+        return len(mine) == len(theirs) and all(map(np.array_equal, mine, theirs))
+
     def _lock_arrays(self) -> list[Any]:
         return [] if self._locks is None else [*self._locks.masks, *self._locks.strategy]
 

@@ -15,7 +15,8 @@ import threading
 import jax
 import pytest
 
-from jaxcfr import __version__, cli
+import jaxcfr
+from jaxcfr import __version__, cli, trainer
 from jaxcfr.errors import HorizonError, OptionError
 from jaxcfr.games.registry import list_games, load_game
 from jaxcfr.profile import Profile
@@ -134,7 +135,7 @@ def test_leduc_approaches_its_value(json_lines):
 def test_chunks_do_not_change_the_result(json_lines, tmp_path, monkeypatch):
     profiles = []
     for number, (seconds, every) in enumerate(((0.2, 1000), (1e-9, 7), (1e9, 100))):
-        monkeypatch.setattr(cli, "CHUNK_SECONDS", seconds)
+        monkeypatch.setattr(trainer, "CHUNK_SECONDS", seconds)
         path = tmp_path / str(number)
         lines = json_lines("solve", "kuhn_poker", "-n", 100, "--eval-every", every, "--out", path)
         assert [line["iteration"] for line in lines] == [*range(every, 100, every), 100]
@@ -453,7 +454,7 @@ def test_an_existing_file_is_replaced_only_when_all_is_done(command, uniform, mo
 
 def test_a_failure_on_the_way_still_saves(command, tmp_path, monkeypatch):
     count = []
-    evaluate = cli._evaluate
+    evaluate = trainer.evaluate
 
     def fails(*arguments):
         count.append(1)
@@ -461,7 +462,7 @@ def test_a_failure_on_the_way_still_saves(command, tmp_path, monkeypatch):
             raise MemoryError
         return evaluate(*arguments)
 
-    monkeypatch.setattr(cli, "_evaluate", fails)
+    monkeypatch.setattr(trainer, "evaluate", fails)
     status, _, err = command("solve", "kuhn_poker", "-n", 100, "--json", "--out", tmp_path / "p")
     assert status == 2
     assert "out of memory" in err
@@ -752,3 +753,108 @@ def test_game_files_that_are_none(text, ending, refused, tmp_path):
     path = tmp_path / f"x.{ending}"
     path.write_text(text)
     assert str(path) in refused("info", path)
+
+
+# Workers, splits, checkpoints, locks
+
+SAMPLED = ["--algorithm", "external_sampling", "--batch", 4, "--seed", 3]
+
+
+def test_workers_and_splits(command, json_lines, tmp_path):
+    line = json_lines("solve", "kuhn_poker", "-n", 30, *SAMPLED, "--workers", 3, "--out", tmp_path / "p")[-1]
+    sampler = jaxcfr.external_sampling(batch=4)
+    lowered = lower(load_game("kuhn_poker"))
+    expected = jaxcfr.Trainer(lowered, sampler, seed=3, workers=3).train(30)
+    assert Profile.load(tmp_path / "p") == expected.profile()
+    assert line["nash_conv"] == pytest.approx(float(jaxcfr.nash_conv(lowered.tree, expected.strategy())))
+    command("solve", "kuhn_poker", "-n", 30, *SAMPLED, "--workers", 3, "--split", "--out", tmp_path / "p")
+    expected = jaxcfr.Trainer(lowered, sampler, seed=3, workers=3).train_split(30)
+    assert Profile.load(tmp_path / "p") == expected.profile()
+
+
+def test_checkpoint_and_resume(command, json_lines, refused, tmp_path):
+    path, out = tmp_path / "run.ckpt", tmp_path / "p"
+    options = ["solve", "kuhn_poker", *SAMPLED, "--workers", 2, "--checkpoint", path, "--resume"]
+    first = json_lines(*options, "-n", 25, "--eval-every", 10)
+    assert [line["iteration"] for line in first] == [10, 20, 25]
+    second = json_lines(*options, "-n", 40, "--eval-every", 10, "--out", out)
+    assert [line["iteration"] for line in second] == [30, 40]
+    whole = json_lines("solve", "kuhn_poker", "-n", 40, *SAMPLED, "--workers", 2, "--out", tmp_path / "q")
+    assert Profile.load(out) == Profile.load(tmp_path / "q")
+    assert second[-1]["nash_conv"] == whole[-1]["nash_conv"]
+    assert json_lines(*options, "-n", 40)[0]["iteration"] == 40  # nothing is left to do
+    assert "counts from the beginning" in refused(*options, "-n", 39)
+    assert "--workers 2" in refused(*[3 if x == 2 else x for x in options], "-n", 50)
+    assert "dcfr_plus" in refused(*options, "--regret", "dcfr", "-n", 50)
+    assert "other locks" in refused(*options, "--lock", out, "-n", 50)
+    assert "made for kuhn_poker" in refused("solve", "leduc_poker", *options[2:], "-n", 50)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "run.ckpt.previous" in refused(*options, "-n", 50)
+    assert sorted(os.listdir(tmp_path)) == ["p", "q", "run.ckpt", "run.ckpt.previous"]
+
+
+def test_an_interrupted_run_goes_on(tmp_path):
+    path, out = tmp_path / "run.ckpt", tmp_path / "p"
+    options = ["solve", "kuhn_poker", "--checkpoint", path, "--resume", "--out", out]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jaxcfr", *map(str, options), "-n", "1000000000", "--json", "--eval-every", "100"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert "goes on from here" in err
+    done = jaxcfr.Trainer.load(path, lower(load_game("kuhn_poker"), dtype="float32")).iterations_done
+    assert done == Profile.load(out).iterations >= 100
+
+
+def test_lock(command, json_lines, refused, tmp_path):
+    """The file by key, as a profile, and what is wrong with one."""
+    path = tmp_path / "locks.json"
+    path.write_text(json.dumps({"0": {"0": {"bet": 0.8, "pass": 0.2}}}))
+    options = ["--dtype", "float64", "-n", 4000, "--regret", "pcfr_plus", "--lock", path]
+    line = json_lines("solve", "kuhn_poker", *options, "--out", tmp_path / "p")[-1]
+    assert line["nash_conv"] < 1e-4
+    assert Profile.load(tmp_path / "p").average_strategy(0, "0") == pytest.approx({"pass": 0.2, "bet": 0.8})
+    free = json_lines("exploit", "kuhn_poker", tmp_path / "p")[-1]
+    assert free["nash_conv"] > 0.01
+    assert "locked game" in command("solve", "kuhn_poker", *options)[1]
+    fixed = tmp_path / "fixed"
+    leduc = lower(load_game("leduc_poker"))
+    uniform = Profile.from_strategy(leduc, uniform_strategy(leduc.tree))
+    uniform.restricted([[], leduc.infoset_keys[1]], 0, 0, 0).save(fixed)
+    line = json_lines("solve", "leduc_poker", "-n", 200, "--lock", fixed)[-1]
+    assert line["gains"][1] < 1e-5  # everything that player 1 does is fixed
+    for text, message in [
+        ("{", "neither a profile nor JSON"),
+        ("[]", "neither a profile nor JSON"),
+        ('{"a": {}}', "neither a profile nor JSON"),
+        ('{"0": {"9": {"bet": 1}}}', "no information set '9'"),
+        ('{"0": {"0": {"fold": 1}}}', "'fold'"),
+        ('{"0": {"0": [0.5, 0.6]}}', "no distribution"),
+        ('{"5": {"0": [0.5, 0.5]}}', "no player 5"),
+    ]:
+        path.write_text(text)
+        assert message in refused("solve", "kuhn_poker", "--lock", path)
+    assert "no such file" in refused("solve", "kuhn_poker", "--lock", tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--workers", "2"], "samples"),
+        (["--workers", "0"], "--workers"),
+        (["--split"], "--workers"),
+        ([*SAMPLED, "--workers", 2, "--split", "--eval-every", 3], "--eval-every"),
+        (["--resume"], "--checkpoint"),
+        (["--checkpoint", os.devnull], "regular file"),
+        (["--checkpoint", os.path.join(CASES, "none", "c")], "directory"),
+    ],
+)
+def test_refusals_of_runs(refused, arguments, message, monkeypatch):
+    monkeypatch.setattr(SOLVE, "_run", None)
+    assert message in refused("solve", "kuhn_poker", *arguments)

@@ -6,14 +6,14 @@ import argparse
 import json
 from pathlib import Path
 
-from benchmarks import accelerator, accuracy, decomposition, growth, sampling, speed, sweeps
+from benchmarks import accelerator, accuracy, decomposition, growth, sampling, speed, sweeps, workers
 from benchmarks.common import machine
 
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(required=True)
-    for module in (speed, growth, sweeps, accuracy, sampling, decomposition, accelerator):
+    for module in (speed, growth, sweeps, accuracy, sampling, workers, decomposition, accelerator):
         module.add(commands)
     for command in commands.choices.values():
         command.add_argument("--out", type=Path, help="write the numbers as JSON")

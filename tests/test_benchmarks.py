@@ -18,6 +18,23 @@ RUNS = {
     "growth": ["--families", "leduc_poker", "--sizes", "1", "--seconds", "0.05", "--plot", "growth.svg"],
     "sweeps": ["--games", "kuhn", "--settings", "4", "--seconds", "0.05"],
     "accuracy": ["--games", "kuhn", "--variants", "cfr_plus", "hs_dcfr", "--cap", "0.1", "--plot", "curves"],
+    "workers": [
+        "--game",
+        "kuhn_poker",
+        "--workers",
+        "1",
+        "2",
+        "--iterations",
+        "5",
+        "--seeds",
+        "3",
+        "--batch",
+        "4",
+        "--total",
+        "9",
+        "--repeats",
+        "1",
+    ],
 }
 
 

@@ -6,14 +6,36 @@ import argparse
 import json
 from pathlib import Path
 
-from benchmarks import accelerator, accuracy, decomposition, growth, sampling, speed, sweeps, workers
+from benchmarks import (
+    accelerator,
+    accuracy,
+    decomposition,
+    growth,
+    large,
+    sampling,
+    speed,
+    sweeps,
+    workers,
+)
 from benchmarks.common import machine
+
+MODULES = (
+    speed,
+    growth,
+    sweeps,
+    accuracy,
+    sampling,
+    large,
+    workers,
+    decomposition,
+    accelerator,
+)
 
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(required=True)
-    for module in (speed, growth, sweeps, accuracy, sampling, workers, decomposition, accelerator):
+    for module in MODULES:
         module.add(commands)
     for command in commands.choices.values():
         command.add_argument("--out", type=Path, help="write the numbers as JSON")

@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import (
     accelerator,
     accuracy,
+    crossing,
     decomposition,
     growth,
     large,
@@ -25,6 +26,7 @@ MODULES = (
     sweeps,
     accuracy,
     sampling,
+    crossing,
     large,
     workers,
     decomposition,

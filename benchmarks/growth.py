@@ -42,26 +42,30 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
     jax.block_until_ready(jax.jit(lambda x: x + 1)(jnp.ones(8)))
     before = resident()
     game = jaxcfr.load_game(name)
-    tree = jaxcfr.lower(game, dtype="float32", histories=False).tree
+    lowered = jaxcfr.lower(game, dtype="float32", histories=False)
+    tree, by_levels = lowered.tree, lowered.infosets is not None
+    del lowered
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    del tree
-    start = time.perf_counter()
-    tree = jaxcfr.lower(game, dtype="float32", histories=False).tree  # the second time, nothing is compiled
-    lowering = time.perf_counter() - start
     state = jax.block_until_ready(jaxcfr.solve(tree, jaxcfr.dcfr_plus(), 64))
     gc.collect()
     held = resident()
     del state
+    iteration = time_solve(tree, jaxcfr.cfr_plus(), seconds)
+    predicted, size = solve_bytes(tree, by_levels=by_levels), tree.nbytes
+    del tree
+    start = time.perf_counter()
+    count = jaxcfr.lower(game, dtype="float32", histories=False).tree.num_histories  # nothing is compiled any more
+    lowering = time.perf_counter() - start
     return {
         "game": name,
-        "histories": tree.num_histories,
+        "histories": count,
         "lowering": lowering,
-        "iteration": time_solve(tree, jaxcfr.cfr_plus(), seconds),
+        "iteration": iteration,
         "bytes_before": before,
         "bytes_lowering": peak - before,
         "bytes_solving": held - before,
-        "bytes_predicted": solve_bytes(tree),
-        "bytes_tree": tree.nbytes,
+        "bytes_predicted": predicted,
+        "bytes_tree": size,
     }
 
 

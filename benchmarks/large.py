@@ -34,7 +34,9 @@ def add(commands: Any) -> None:
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--plays", type=int, default=1_000_000, help="in each seating")
     command.add_argument("--bounds", type=int, default=2_000, help="plays of the response in each seat")
-    command.add_argument("--peers", required=True, help="the Python of the peers' environment (see benchmarks/README.md)")
+    command.add_argument(
+        "--peers", required=True, help="the Python of the peers' environment (see benchmarks/README.md)"
+    )
     command.set_defaults(function=run)
 
 

@@ -46,7 +46,8 @@ def sampling(arguments: argparse.Namespace) -> dict[str, Any]:
             wanted = TARGET if game == "leduc_poker" and kind == "external" else 0.0
             if wanted:
                 row["target_seconds"] = min(
-                    _until(tree, factory(batch=batch), arguments.variant, wanted) for batch in arguments.batches
+                    until(tree, factory(batch=batch), arguments.variant, wanted)["seconds"]
+                    for batch in arguments.batches
                 )
             if arguments.peers:
                 theirs = _peer(arguments.peers, kind, game, arguments.seconds, wanted)
@@ -83,20 +84,32 @@ def _seconds(tree: Any, traversal: Any, seconds: float) -> float:
     return min(means)
 
 
-def _until(tree: Any, traversal: Any, variant: str, target: float) -> float:
-    """CPU seconds until NashConv is at most the target, evaluations and compilation not counted."""
+def until(tree: Any, traversal: Any, variant: str, target: float, most: float = 120.0) -> dict[str, Any]:
+    """A run until NashConv is at most the target: CPU seconds without evaluations and compilation, and visits.
+
+    The seconds are infinite where the target was not met in `most` seconds.
+    """
     chosen = parse_variant(variant, 1000)
     jax.block_until_ready(jaxcfr.solve(tree, chosen, 1, traversal=traversal, seed=2))
     state = jaxcfr.solve(tree, chosen, 0, traversal=traversal, seed=1)
-    spent, chunk = 0.0, 1
-    while int(state.t) < 100_000:
+    spent, chunk, gap = 0.0, 1, float("inf")
+    while spent < most and gap > target:
         start = time.process_time()
         state = jax.block_until_ready(jaxcfr.solve(tree, chosen, chunk, state, traversal=traversal))
         spent += time.process_time() - start
-        if float(jaxcfr.nash_conv(tree, jaxcfr.average_strategy(tree, state))) <= target:
-            return spent
+        gap = float(jaxcfr.nash_conv(tree, jaxcfr.average_strategy(tree, state)))
         chunk = max(1, int(state.t) // 10)
-    return float("inf")
+    return {
+        "seconds": spent if gap <= target else float("inf"),
+        "nash_conv": gap,
+        "iterations": int(state.t),
+        "visited": visited(tree, state),
+    }
+
+
+def visited(tree: Any, state: Any) -> int:
+    """Histories that a run has visited: all of them in every iteration of the full tree."""
+    return int(state.t) * tree.num_histories if state.sampling is None else int(state.sampling.visited)
 
 
 def _curves(game: str, seconds: float) -> dict[str, Any]:
@@ -122,8 +135,7 @@ def _curves(game: str, seconds: float) -> dict[str, Any]:
                 state = jax.block_until_ready(jaxcfr.solve(tree, variant, chunk, state, traversal=traversal))
                 spent += time.process_time() - start
                 gap = float(jaxcfr.nash_conv(tree, jaxcfr.average_strategy(tree, state)))
-                visited = int(state.t) * tree.num_histories if state.sampling is None else int(state.sampling.visited)
-                points.append({"t": int(state.t), "nash_conv": gap, "seconds": spent, "visited": visited})
+                points.append({"t": int(state.t), "nash_conv": gap, "seconds": spent, "visited": visited(tree, state)})
                 chunk = int(state.t)
             label = type(variant).__name__ if variant != jaxcfr.linear_cfr() else "LinearCFR"
             result["runs"].append({"traversal": name, "variant": label, "points": points})

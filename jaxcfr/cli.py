@@ -451,7 +451,7 @@ def info(
         "nash_value": None if value is None else [float(payoff) for payoff in value],
         "dtype": str(tree.dtype),
         "tree_bytes": tree.nbytes,
-        "solve_bytes": solve_bytes(tree),
+        "solve_bytes": solve_bytes(tree, by_levels=lowered.infosets is not None),
         "device": device,
     }
     if as_json:

@@ -38,8 +38,13 @@ from jaxcfr.tree.treeplex import Treeplex
 
 Updates = Literal["alternating", "simultaneous", "best_response"]
 
-COMPILER_BYTES, KERNEL_BYTES = 50_000_000, 1_400_000
-"""What the compiler keeps, and the part of a program that belongs to a bucket of information sets (measured, CPU)."""
+COMPILER_BYTES, KERNEL_BYTES, LOWERING_BYTES = 35_000_000, 1_170_000, 30_000_000
+"""What the compiler keeps, the part of a program that belongs to a bucket of information sets, and what stays behind
+of lowering (of a plain game at most, of an array game its programs). Measured on a CPU.
+"""
+
+WALK_BYTES = 100
+"""What stays behind of lowering a plain game, for each history."""
 
 CHUNK = 16
 """Iterations in a loop of static length on accelerators; what goes past the end is computed and dropped."""
@@ -214,12 +219,19 @@ def solve(
     return _run_watched(run, tree, variant, state, iterations, callback, every or 100, target_exploitability)
 
 
-def solve_bytes(tree: GameTree, variant: RegretVariant | None = None) -> int:
-    """About the bytes a solve holds in all: the tree, the state twice, intermediate vectors, compiled programs."""
+def solve_bytes(tree: GameTree, variant: RegretVariant | None = None, *, by_levels: bool = False) -> int:
+    """About the bytes a process holds for a solve: the tree, the state twice, intermediate vectors, compiled programs.
+
+    Args:
+      tree: the game.
+      variant: None means `dcfr_plus()`.
+      by_levels: whether this process lowered it as an array game.
+    """
     state = jax.eval_shape(initial_state, tree, dcfr_plus() if variant is None else variant)
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     buckets = sum(len(stage.buckets) for treeplex in tree.treeplexes for stage in treeplex.stages)
-    return tree.nbytes + 4 * size + COMPILER_BYTES + buckets * KERNEL_BYTES
+    left = LOWERING_BYTES if by_levels else min(LOWERING_BYTES, WALK_BYTES * tree.num_histories)
+    return tree.nbytes + 4 * size + COMPILER_BYTES + buckets * KERNEL_BYTES + left
 
 
 def _table_dtype(tree: GameTree, dtype: Any) -> Any:

@@ -275,7 +275,7 @@ class Trainer:
         if checkpoint_every is not None and checkpoint is None:
             raise OptionError("checkpoint_every needs checkpoint, the file")
         shown = progress and jax.process_index() == 0
-        with Interrupts(signal.SIGINT) as interrupts, progress_bar(shown) as bar:
+        with _interrupts() as interrupts, progress_bar(shown) as bar:
             bar.start("training", self.iterations_done + iterations, self.iterations_done)
             path = None if checkpoint is None else os.fspath(checkpoint)
             self.run(iterations, Watch(interrupts, bar, eval_every, target_exploitability, path, checkpoint_every))
@@ -338,7 +338,7 @@ class Trainer:
           HorizonError: as `train`.
         """
         check_iterations(total)
-        with Interrupts(signal.SIGINT) as interrupts, progress_bar(False) as bar:
+        with _interrupts() as interrupts, progress_bar(False) as bar:
             self.run_split(total, Watch(interrupts, bar), workers)
         self._ended(interrupts)
         return self
@@ -669,6 +669,11 @@ class Trainer:
         self._team = workers.team_of(stacked)
         self.history = list(facts["history"])
         self._seconds = float(facts["seconds"])
+
+
+def _interrupts() -> Interrupts:
+    """Ctrl-C as a note; not with several processes, which could not agree on where to stop."""
+    return Interrupts(*([signal.SIGINT] if jax.process_count() == 1 else []))
 
 
 def _check_same(shown: str, facts: dict[str, Any], tree: GameTree, name: str) -> None:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import sys
+import unittest.mock
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -21,6 +22,7 @@ import jax
 import numpy as np
 
 import jaxcfr
+from jaxcfr import workers
 
 HEARTBEAT_SECONDS = 10
 
@@ -41,6 +43,11 @@ def digests(few: bool = False) -> dict[str, str]:
         found[f"{count} workers, on"] = digest(trainer.train(4).strategy())
     trainer = jaxcfr.Trainer(game, sampler, seed=9, workers=1)
     found["a split"] = digest(trainer.train_split(30, 4).strategy())
+    if not few:
+        # Inner batches of three, as on devices that a batch fills.
+        with unittest.mock.patch.dict(workers.INNER, {"cpu": 3}):
+            trainer = jaxcfr.Trainer(game, sampler, seed=9, workers=5)
+            found["batches of 3"] = digest(trainer.train(13).strategy())
     return found
 
 

@@ -157,6 +157,15 @@ def test_a_split_is_the_sum_of_its_windows(kuhn, variant, gamma, before, count, 
     assert mine.iterations_done == end + 5
 
 
+def test_workers_in_one_batch_are_the_same_runs(kuhn, monkeypatch):
+    """As on devices that a batch fills: the same runs as one by one, but for the last bits."""
+    one_by_one = trainer(kuhn).train(10)
+    monkeypatch.setitem(workers.INNER, "cpu", 2)
+    together = trainer(kuhn).train(4).train(6)
+    for a, b in zip(one_by_one.strategy(), together.strategy(), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+
+
 def test_windows_cover_the_timeline():
     for total in range(1, 30):
         for count in range(1, 9):

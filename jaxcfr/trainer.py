@@ -18,7 +18,8 @@ import numpy as np
 
 from jaxcfr import checkpoint, workers
 from jaxcfr.analytics import expected_payoffs, gains, require_constant_sum
-from jaxcfr.errors import AnalyticsError, CheckpointError, OptionError
+from jaxcfr.errors import AnalyticsError, CheckpointError, JaxCFRError, OptionError
+from jaxcfr.files import require_writable
 from jaxcfr.games.registry import load_game
 from jaxcfr.interrupts import Interrupts
 from jaxcfr.prescribed import Blend, Locks, blend, check_prescribed, lock
@@ -266,8 +267,11 @@ class Trainer:
         check_iterations(iterations)
         if target_exploitability is not None:
             require_constant_sum(self.tree, "target_exploitability", "look at nash_conv in the history instead")
-            if not target_exploitability >= 0:
-                raise OptionError(f"target_exploitability has to be at least 0, not {target_exploitability}")
+            number = isinstance(target_exploitability, int | float | np.number)
+            if not number or not target_exploitability >= 0:
+                raise OptionError(
+                    f"target_exploitability has to be a number of at least 0, not {target_exploitability!r}"
+                )
             eval_every = eval_every or EVERY
         for name, value in (("eval_every", eval_every), ("checkpoint_every", checkpoint_every)):
             if value is not None:
@@ -277,7 +281,7 @@ class Trainer:
         shown = progress and jax.process_index() == 0
         with _interrupts() as interrupts, progress_bar(shown) as bar:
             bar.start("training", self.iterations_done + iterations, self.iterations_done)
-            path = None if checkpoint is None else os.fspath(checkpoint)
+            path = None if checkpoint is None else _path(checkpoint)
             self.run(iterations, Watch(interrupts, bar, eval_every, target_exploitability, path, checkpoint_every))
         self._ended(interrupts)
         return self
@@ -289,8 +293,7 @@ class Trainer:
           Whether the target was reached.
         """
         check_horizon(self.regret, self.iterations_done, iterations)
-        if watch.checkpoint is not None:
-            self._require_savable()
+        self._require_savable_at(watch.checkpoint)
         end, begun, before = self.iterations_done + iterations, time.perf_counter(), self._seconds
         while True:
             done = self.iterations_done
@@ -357,8 +360,7 @@ class Trainer:
             self.run(total, watch)
             return
         check_horizon(self.regret, self.iterations_done, total)
-        if watch.checkpoint is not None:
-            self._require_savable()
+        self._require_savable_at(watch.checkpoint)
         begun = time.perf_counter()
         part = workers.split(self.tree, self._begun(), total, count)
         team = self._advance(part.team, part.lengths, watch)
@@ -582,7 +584,7 @@ class Trainer:
             **settings,
         }
         if jax.process_index() == 0:
-            checkpoint.write(path, facts, arrays)
+            checkpoint.write(_path(path), facts, arrays)
 
     def same_locks(self, other: Trainer) -> bool:
         """Whether another trainer of the same game has the same locks."""
@@ -591,6 +593,13 @@ class Trainer:
 
     def _lock_arrays(self) -> list[Any]:
         return [] if self._locks is None else [*self._locks.masks, *self._locks.strategy]
+
+    def _require_savable_at(self, path: str | None) -> None:
+        """Raises `CheckpointError` if a checkpoint could not be written: better before the work than after it."""
+        if path is not None:
+            self._require_savable()
+            if jax.process_index() == 0:
+                require_writable(path, CheckpointError)
 
     def _require_savable(self) -> dict[str, Any]:
         """The settings as JSON has them."""
@@ -614,16 +623,14 @@ class Trainer:
 
         Raises:
           CheckpointError: there is no such file, it is truncated or damaged, of a newer version, or of another game,
-            layout or dtype; says whether the checkpoint before it is still there.
-          GameLookupError: no game was given, and none has the name in the file.
+            layout or dtype; or no game was given, and there is none of the name in the file. Says whether the
+            checkpoint before it is still there.
         """
-        facts, arrays = checkpoint.read(path)
-        shown = os.fspath(path)
+        shown = _path(path)
+        facts, arrays = checkpoint.read(shown)
         try:
             if game_or_tree is None:
-                game_or_tree = facts["game"] or None
-                if game_or_tree is None:
-                    raise CheckpointError(f"{shown}: made from a tree without a name: give the game or the tree")
+                game_or_tree = _by_name(facts["game"])
             lowered = _lowered(game_or_tree, facts["dtype"])
             tree = game_or_tree if lowered is None else lowered.tree
             _check_same(shown, facts, tree, "this tree" if lowered is None else lowered.name)
@@ -674,6 +681,22 @@ class Trainer:
 def _interrupts() -> Interrupts:
     """Ctrl-C as a note; not with several processes, which could not agree on where to stop."""
     return Interrupts(*([signal.SIGINT] if jax.process_count() == 1 else []))
+
+
+def _path(path: Any) -> str:
+    try:
+        text = os.fspath(path)
+    except TypeError as error:
+        raise CheckpointError(f"{path!r} is not the path of a file") from error
+    return text if isinstance(text, str) else os.fsdecode(text)
+
+
+def _by_name(name: str) -> Any:
+    try:
+        return load_game(name)
+    except JaxCFRError as error:
+        named = f"there is no game {name!r} to load" if name else "it was made from a tree without a name"
+        raise CheckpointError(f"{named}: give the game, Trainer.load(path, game)") from error
 
 
 def _check_same(shown: str, facts: dict[str, Any], tree: GameTree, name: str) -> None:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from random_games import copied
 
 import jaxcfr
 from jaxcfr import checkpoint, errors
@@ -151,7 +152,16 @@ def test_another_game_layout_or_dtype_is_refused(kuhn, saved):
         jaxcfr.Trainer.load(path, kuhn.tree.with_payoffs(2 * kuhn.tree.terminal_payoffs))
     with pytest.raises(errors.CheckpointError, match=r"float64.*float32"):
         jaxcfr.Trainer.load(path, jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), dtype="float32"))
-    assert jaxcfr.Trainer.load(path, kuhn.tree).lowered is None
+    bare = jaxcfr.Trainer.load(path, kuhn.tree)
+    assert bare.lowered is None
+    bare.save(path)
+    with pytest.raises(errors.CheckpointError, match=r"without a name.*give the game"):
+        jaxcfr.Trainer.load(path)
+    own = copied(jaxcfr.load_game("kuhn_poker"), "a game of one's own")
+    jaxcfr.Trainer(own, jaxcfr.full_tree()).train(2).save(path)
+    with pytest.raises(errors.CheckpointError, match=r"no game .*one's own.*give the game"):
+        jaxcfr.Trainer.load(path)
+    assert jaxcfr.Trainer.load(path, own).iterations_done == 2
 
 
 def test_what_no_file_can_hold(kuhn, saved, tmp_path, monkeypatch):
@@ -168,9 +178,12 @@ def test_what_no_file_can_hold(kuhn, saved, tmp_path, monkeypatch):
         blended.save(path)
     assert not path.exists()
     trainer, path = saved
-    for wrong in (tmp_path, tmp_path / "no" / "where", "\0"):
+    for wrong in (tmp_path, tmp_path / "no" / "where", "\0", "", 5):
         with pytest.raises(errors.CheckpointError):
             trainer.save(wrong)
+        with pytest.raises(errors.CheckpointError):
+            trainer.train(3, checkpoint=wrong)
+        assert trainer.iterations_done == 6  # known before the work is done
     before = path.read_bytes()
 
     def full(*arguments):

@@ -334,6 +334,7 @@ def test_what_is_wrong_is_said(kuhn):
         (lambda: mine.train(5, eval_every=0), "eval_every"),
         (lambda: mine.train(5, checkpoint_every=2), "checkpoint"),
         (lambda: mine.train(5, target_exploitability=-1), "target"),
+        (lambda: mine.train(5, target_exploitability="low"), "target"),
         (lambda: mine.train_split(5, 0), "workers"),
         (lambda: mine.regret_table(3), "worker"),
         (lambda: mine.on_iteration(3), "called"),

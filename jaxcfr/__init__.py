@@ -81,7 +81,7 @@ from jaxcfr.subgames import (
 from jaxcfr.trainer import Trainer
 from jaxcfr.traversal.base import full_tree
 from jaxcfr.traversal.baselines import control_variate
-from jaxcfr.traversal.pruning import probabilistic_pruning
+from jaxcfr.traversal.pruning import probabilistic_pruning, safe_pruning
 from jaxcfr.traversal.sampling import chance_sampling, external_sampling, outcome_sampling
 from jaxcfr.tree.build import build_tree
 from jaxcfr.tree.convert import uniform_strategy
@@ -185,6 +185,7 @@ __all__ = [
     "register_game",
     "regret_matching",
     "rtcfr_solve",
+    "safe_pruning",
     "sample_play",
     "sapcfr_plus",
     "solve",

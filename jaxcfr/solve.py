@@ -31,6 +31,7 @@ from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.traversal.base import SamplingState, Traversal, full_tree, none_visited
 from jaxcfr.traversal.full_tree import counterfactual_regrets
+from jaxcfr.traversal.pruning import Stored
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
 from jaxcfr.tree.payoffs import PayoffTable
@@ -189,15 +190,15 @@ def solve(
     _check_state(tree, variant, state, track_cce)
     if updates == "best_response":
         _check_best_response(tree, traversal, state)
-    if state.blend is not None and getattr(traversal, "pruning", None) is not None:
+    if state.blend is not None and traversal.pruning is not None:
         raise OptionError("pruning skips actions that the player's own strategy never plays, and a blend may play them")
     check_horizon(variant, state.t, iterations)
     if traversal.samples:
         state = _with_sampling(tree, traversal, state, seed)
-        if variant.floored and getattr(traversal, "pruning", None) is not None:
-            warnings.warn(
-                f"{type(variant).__name__} floors regrets at zero, so nothing is pruned", UserWarning, stacklevel=2
-            )
+    if variant.floored and traversal.pruning is not None:
+        warnings.warn(
+            f"{type(variant).__name__} floors regrets at zero, so nothing is pruned", UserWarning, stacklevel=2
+        )
 
     if differentiable:
         if traversal.samples:
@@ -298,7 +299,8 @@ def iterate(
         stored = _cast(player.regrets, tree.dtype)
         if traversal.samples:
             assert sampling is not None
-            r, sampling = traversal.regrets(tree, p, tuple(strategies), stored, sampling, step)
+            own = None if traversal.pruning is None else _own(tree, variant, treeplex, player, stored, t)
+            r, sampling = traversal.regrets(tree, p, tuple(strategies), own, sampling, step)
         else:
             r = counterfactual_regrets(tree, p, tuple(weights), strategies[p])
         if state.blend is not None and state.blend.policies[p] is not None:
@@ -355,6 +357,20 @@ def _learned(
     average = averages.add(player.average, factor * player.weights[:-1])
     strategy = _next_strategy(variant, treeplex, regrets, t)
     return _cast(regrets, player.average.value.dtype), average, strategy
+
+
+def _own(
+    tree: GameTree, variant: RegretVariant, treeplex: Treeplex, player: PlayerState, regrets: Any, t: Array
+) -> Stored:
+    """What a traversal that prunes sees of the updating player."""
+
+    def after(r: Array) -> tuple[Array, Array]:
+        new = variant.update(regrets, r, t)
+        return new.regret, _next_strategy(variant, treeplex, new, t)
+
+    zero = jnp.zeros(1, t.dtype)
+    kept = -variant.update(variant.init(zero)._replace(regret=zero - 1), zero, t).regret[0]
+    return Stored(regrets.regret, averages.total(player.average, tree.dtype), kept, after)
 
 
 def settle(tree: GameTree, variant: RegretVariant, state: SolverState, end: Array) -> SolverState:

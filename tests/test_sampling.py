@@ -12,7 +12,7 @@ from random_games import copied, forest, from_seed
 
 import jaxcfr
 from jaxcfr import errors
-from jaxcfr.traversal import outcome, randomness, walks
+from jaxcfr.traversal import outcome, pruning, randomness, walks
 from jaxcfr.traversal.full_tree import counterfactual_regrets
 from jaxcfr.traversal.sampling import _cumulative, _probabilities
 from jaxcfr.tree.moves import private_chance
@@ -303,18 +303,134 @@ def test_probabilistic_pruning_saves_work_and_still_converges():
         assert_same_bits(run(other, 20).players, run(None, 20).players)
 
 
+@pytest.fixture(scope="module")
+def dice():
+    return jaxcfr.lower(jaxcfr.load_game("liars_dice(dice_sides=3)")).tree
+
+
+SAFE = jaxcfr.external_sampling(batch=64, pruning=jaxcfr.safe_pruning(every=4))
+
+
+@QUICK
+@pytest.mark.parametrize(
+    "variant",
+    [
+        jaxcfr.linear_cfr(),
+        pytest.param(jaxcfr.vanilla(), marks=pytest.mark.slow),
+        pytest.param(jaxcfr.dcfr(1.5, 0.5, 2.0), marks=pytest.mark.slow),
+    ],
+)
+def test_safe_pruning_saves_work_and_finds_the_same_value(dice, variant):
+    """Player 0's value is 1/9 (linear program: `solve_lp`); payoffs of the average are within its exploitability."""
+
+    def run(traversal, iterations, state=None):
+        return jaxcfr.solve(dice, variant, iterations, state, traversal=traversal, seed=1)
+
+    plain, pruned = run(jaxcfr.external_sampling(batch=64), 600), run(SAFE, 600)
+    print("visited", int(pruned.sampling.visited), "of", int(plain.sampling.visited))
+    assert int(pruned.sampling.visited) < 0.9 * int(plain.sampling.visited)
+    gaps = [float(jaxcfr.nash_conv(dice, jaxcfr.average_strategy(dice, state))) for state in (plain, pruned)]
+    print("NashConv", gaps)
+    assert max(gaps) < 0.06
+    value = float(jaxcfr.expected_payoffs(dice, jaxcfr.average_strategy(dice, pruned))[0])
+    assert abs(value - 1 / 9) < gaps[1]
+    assert_same_bits(run(SAFE, 300, run(SAFE, 300)), pruned)
+
+
+@QUICK
+def test_what_is_skipped_could_not_have_been_played(dice):
+    """The same walks without pruning, draw for draw: no sampled regret of a skipped action is above its bound."""
+    variant, plain = jaxcfr.vanilla(), jaxcfr.external_sampling(batch=64)
+    state = jaxcfr.solve(dice, variant, 200, traversal=SAFE, seed=2)
+    skipped = 0
+    for _ in range(12):
+        before = state
+        state = jaxcfr.solve(dice, variant, 1, state, traversal=SAFE, updates="simultaneous")
+        strategy = tuple(player.strategy for player in before.players)
+        for player in range(2):
+            cut = np.asarray(before.sampling.memory[player].cut)
+            skipped += int(cut.sum())
+            assert np.all(np.asarray(strategy[player])[cut] == 0)
+            walked, _ = plain.regrets(dice, player, strategy, None, before.sampling, before.t + 1)
+            if float(state.sampling.memory[player].average[-1]) == 0:
+                continue  # what was skipped has been caught up
+            bound = np.asarray(state.players[player].regrets.regret - before.players[player].regrets.regret)
+            walked = np.asarray(walked)
+            assert np.all(walked[cut] <= bound[cut] + 1e-12)
+            assert np.all(np.asarray(state.players[player].regrets.regret)[cut] <= 0)
+            played = np.asarray(dice.treeplexes[player].realization_weights(strategy[player]))[:-1] > 0
+            np.testing.assert_allclose(walked[played], bound[played], atol=1e-12)
+    assert skipped > 0
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_was_skipped_is_caught_up_by_a_best_response(dice, seed):
+    """Against counterfactual best responses to the average of random opponents, for each skipped action by itself."""
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    player, treeplex = seed, dice.treeplexes[seed]
+    opponents = [random_strategy(dice, seed + 10 + i) for i in range(3)]
+    seen = sum(dice.treeplexes[1 - player].realization_weights(strategy[1 - player]) for strategy in opponents)
+    chosen = jnp.asarray(rng.random(treeplex.size) < 0.2) & (treeplex.uniform > 0)
+    cut = np.asarray(pruning._topmost(treeplex, chosen))
+    assert 0 < cut.sum() < chosen.sum()
+    counted = jnp.asarray(rng.normal(size=treeplex.size))
+    weights = (treeplex.uniform_weights, seen) if player == 0 else (seen, treeplex.uniform_weights)
+    direct = dice.payoffs.product(player, weights)
+    owed = np.asarray(pruning.owed(treeplex, direct, jnp.asarray(cut), counted))
+
+    def average(opponent):
+        def rule(weights, uniform):
+            total = weights.sum(0, keepdims=True)
+            return jnp.where(total > 0, weights / jnp.where(total > 0, total, 1), uniform)
+
+        return dice.treeplexes[opponent].over_tables(rule, seen[:-1], dice.treeplexes[opponent].uniform)
+
+    strategy = [jaxcfr.uniform_strategy(dice)[player]] * 2
+    strategy[1 - player] = average(1 - player)
+    response = jaxcfr.counterfactual_best_response(dice, tuple(strategy), player)
+    best = 3 * np.asarray(response.values.actions)
+    np.testing.assert_allclose(owed[cut], best[cut] - np.asarray(counted)[cut], atol=1e-9)
+    # Below: regrets against the best response, none of which is positive; elsewhere nothing.
+    first, stride, number = (np.asarray(a) for a in (treeplex.first, treeplex.stride, treeplex.num_actions))
+    parent, inside = np.asarray(treeplex.parent), np.append(cut, False)
+    for infoset in np.argsort(first * 0 + np.asarray(parent == treeplex.size) * -1, kind="stable"):
+        entries = first[infoset] + stride[infoset] * np.arange(number[infoset])
+        if inside[parent[infoset]]:
+            inside[entries] = True
+            np.testing.assert_allclose(owed[entries], best[entries] - best[entries].max(), atol=1e-9)
+        elif not cut[entries].any():
+            assert np.all(owed[entries] == 0)
+
+
+def test_pruning_looks_at_the_average_too(dice):
+    treeplex = dice.treeplexes[0]
+    first, stride = int(treeplex.first[0]), int(treeplex.stride[0])
+    average = jnp.zeros(treeplex.size).at[first].set(9.0).at[first + stride].set(1.0)
+    rare = np.asarray(pruning.rarely_played(treeplex, average, 0.1))
+    assert not rare[first]
+    assert rare[first + stride]
+    assert not np.asarray(pruning.rarely_played(treeplex, average, 0.09))[first + stride]
+
+
 def test_pruning_under_floored_regrets_warns():
     tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker")).tree
-    traversal = jaxcfr.external_sampling(pruning=jaxcfr.probabilistic_pruning())
-    with pytest.warns(UserWarning, match="DCFRPlus floors"):
-        jaxcfr.solve(tree, jaxcfr.dcfr_plus(), 0, traversal=traversal)
+    for rule in (jaxcfr.probabilistic_pruning(), jaxcfr.safe_pruning()):
+        with pytest.warns(UserWarning, match="DCFRPlus floors"):
+            jaxcfr.solve(tree, jaxcfr.dcfr_plus(), 0, traversal=jaxcfr.external_sampling(pruning=rule))
     for make in (
         lambda: jaxcfr.probabilistic_pruning(-1),
         lambda: jaxcfr.probabilistic_pruning(probability=1.5),
+        lambda: jaxcfr.probabilistic_pruning(mass=-0.1),
+        lambda: jaxcfr.safe_pruning(mass=2),
+        lambda: jaxcfr.safe_pruning(every=0),
         lambda: jaxcfr.external_sampling(pruning=0.95),
     ):
         with pytest.raises(errors.OptionError):
             make()
+    three = jaxcfr.lower(jaxcfr.load_game("kuhn_poker(players=3)")).tree
+    with pytest.raises(errors.OptionError, match="two players"):
+        jaxcfr.solve(three, jaxcfr.vanilla(), 1, traversal=SAFE)
 
 
 def test_private_and_public_chance_are_told_apart():

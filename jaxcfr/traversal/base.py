@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxcfr.traversal.pruning import Stored
 from jaxcfr.tree.game_tree import GameTree, Strategy
 
 
@@ -49,6 +50,9 @@ class SamplingState(NamedTuple):
 class Traversal:
     """Base class of traversals: frozen dataclasses, registered as pytrees."""
 
+    pruning: Any = None
+    """Which actions are skipped; see `jaxcfr.traversal.pruning`."""
+
     @property
     def samples(self) -> bool:
         """Whether regrets are estimates, made of random numbers."""
@@ -59,7 +63,7 @@ class Traversal:
         return ()
 
     def regrets(
-        self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
+        self, tree: GameTree, player: int, strategy: Strategy, stored: Stored | None, sampling: SamplingState, t: Array
     ) -> tuple[Array, SamplingState]:
         """Estimates of one player's counterfactual regrets.
 
@@ -67,7 +71,7 @@ class Traversal:
           tree: the game, with histories.
           player: p.
           strategy: everyone's, `[L_q]` each.
-          stored: what the variant stores for p.
+          stored: of p; None where the traversal prunes nothing.
           sampling: of the run.
           t: the iteration, an int32 scalar from 1.
 

@@ -17,7 +17,7 @@ from jaxcfr.traversal import outcome, randomness, walks
 from jaxcfr.traversal.base import SamplingState, Traversal
 from jaxcfr.traversal.baselines import Baseline, ControlVariate
 from jaxcfr.traversal.full_tree import regrets_of_values
-from jaxcfr.traversal.pruning import ProbabilisticPruning, choices
+from jaxcfr.traversal.pruning import ProbabilisticPruning, SafePruning, Skips, Stored, choices
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.moves import private_chance
 
@@ -40,22 +40,35 @@ def _probabilities(tree: GameTree, strategy: Strategy) -> Array:
 class ExternalSampling(Traversal):
     """See `external_sampling`."""
 
-    pruning: ProbabilisticPruning | None
     batch: int = dataclasses.field(metadata={"static": True})
+    pruning: ProbabilisticPruning | SafePruning | None = None
+
+    def init(self, tree: GameTree) -> Any:
+        """What is skipped, with safe pruning."""
+        return self.pruning.init(tree) if isinstance(self.pruning, SafePruning) else ()
 
     def regrets(
-        self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
+        self, tree: GameTree, player: int, strategy: Strategy, stored: Stored | None, sampling: SamplingState, t: Array
     ) -> tuple[Array, SamplingState]:
         """See `Traversal.regrets`."""
         seed = randomness.words(sampling.key, t, player)
         walker = walks.Walker(tree, player, False, 1, seed, _cumulative(tree, strategy))
         if self.pruning is None:
             return _walk(walker, self.batch, strategy, sampling)
-        treeplex, spread = tree.treeplexes[player], tree.payoffs.spread()[player]
-        active = self.pruning.active(treeplex, stored.regret, strategy[player], spread, seed, t)
-        walker = dataclasses.replace(walker, choices=choices(treeplex, active))
-        regrets, sampling = _walk(walker, self.batch, strategy, sampling)
-        return jnp.where(active, regrets, 0), sampling
+        assert stored is not None
+        treeplex = tree.treeplexes[player]
+        if isinstance(self.pruning, ProbabilisticPruning):
+            spread = tree.payoffs.spread()[player]
+            active = self.pruning.active(treeplex, stored, strategy[player], spread, seed, t)
+            walker = dataclasses.replace(walker, choices=choices(treeplex, active))
+            regrets, sampling = _walk(walker, self.batch, strategy, sampling)
+            return jnp.where(active, regrets, 0), sampling
+        memory: tuple[Skips, ...] = sampling.memory
+        active = (treeplex.uniform > 0) & ~memory[player].cut
+        tally = dataclasses.replace(walker, choices=choices(treeplex, active), counts=True).run(self.batch)
+        regrets, skips = self.pruning.regrets(tree, player, strategy, stored, memory[player], tally, self.batch, t)
+        memory = (*memory[:player], skips, *memory[player + 1 :])
+        return regrets, sampling._replace(visited=sampling.visited.add(tally.visited), memory=memory)
 
 
 @jax.tree_util.register_dataclass
@@ -76,7 +89,7 @@ class ChanceSampling(Traversal):
         return (jnp.asarray(private_chance(tree.histories)),)
 
     def regrets(
-        self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
+        self, tree: GameTree, player: int, strategy: Strategy, stored: Stored | None, sampling: SamplingState, t: Array
     ) -> tuple[Array, SamplingState]:
         """See `Traversal.regrets`."""
         seed = randomness.words(sampling.key, t, player)
@@ -114,7 +127,7 @@ class OutcomeSampling(Traversal):
         return tuple(self.baseline.init(size, tree.dtype) for _ in tree.treeplexes)
 
     def regrets(
-        self, tree: GameTree, player: int, strategy: Strategy, stored: Any, sampling: SamplingState, t: Array
+        self, tree: GameTree, player: int, strategy: Strategy, stored: Stored | None, sampling: SamplingState, t: Array
     ) -> tuple[Array, SamplingState]:
         """See `Traversal.regrets`."""
         seed = randomness.words(sampling.key, t, player)
@@ -134,7 +147,9 @@ class OutcomeSampling(Traversal):
         return regrets, sampling._replace(visited=sampling.visited.add(visited), memory=memory)
 
 
-def external_sampling(batch: int = 256, *, pruning: ProbabilisticPruning | None = None) -> ExternalSampling:
+def external_sampling(
+    batch: int = 256, *, pruning: ProbabilisticPruning | SafePruning | None = None
+) -> ExternalSampling:
     """External sampling: draws the others' actions and chance, walks every action of the player being updated.
 
     Lanctot et al. 2009. In each iteration every player updates once, from the mean over `batch` walks with the
@@ -148,14 +163,14 @@ def external_sampling(batch: int = 256, *, pruning: ProbabilisticPruning | None 
 
     Args:
       batch: walks of each player and iteration.
-      pruning: `probabilistic_pruning()`, or None to walk every action.
+      pruning: `safe_pruning()`, `probabilistic_pruning()`, or None to walk every action.
 
     Raises:
       OptionError: an argument makes no sense.
     """
-    if pruning is not None and not isinstance(pruning, ProbabilisticPruning):
-        raise OptionError(f"pruning has to be probabilistic_pruning() or None, not {pruning!r}")
-    return ExternalSampling(pruning, _batch(batch))
+    if pruning is not None and not isinstance(pruning, ProbabilisticPruning | SafePruning):
+        raise OptionError(f"pruning has to be safe_pruning(), probabilistic_pruning() or None, not {pruning!r}")
+    return ExternalSampling(_batch(batch), pruning)
 
 
 def chance_sampling(chance_samples: int = 1, *, batch: int = 1, public: bool = False) -> ChanceSampling:

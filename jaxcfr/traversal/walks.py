@@ -151,10 +151,12 @@ class Tally(NamedTuple):
     Attributes:
       values: `[L + 1]`, direct counterfactual values.
       visited: float32, histories visited.
+      visits: `[L + 1]`, at each information set's first action the part of the walks that came to it, or None.
     """
 
     values: Array
     visited: Array
+    visits: Array | None = None
 
 
 class Choices(NamedTuple):
@@ -184,6 +186,7 @@ class Walker:
       choices: the updating player's actions that are not pruned, or None.
       private: `[N]` bool, chance moves where walks take all outcomes, by their probability, or None for nowhere (only
         where walks branch at everyone's decisions).
+      counts: whether to count how many walks come to the updating player's information sets.
     """
 
     tree: GameTree
@@ -195,6 +198,7 @@ class Walker:
     probabilities: Array | None = None
     choices: Choices | None = None
     private: Array | None = None
+    counts: bool = False
 
     def run(self, batch: int) -> Tally:
         """All walks of an iteration; the mean of what they are worth."""
@@ -210,7 +214,9 @@ class Walker:
             sequence=jnp.zeros(size, jnp.int32),
             weight=jnp.zeros(size, dtype) if self.everyone else None,
         )
-        tally = Tally(jnp.zeros(treeplex.size + 1, dtype), jnp.zeros((), jnp.float32))
+        # What is counted lies behind the values, so that one scatter serves both.
+        size = treeplex.size + 1
+        tally = Tally(jnp.zeros(2 * size if self.counts else size, dtype), jnp.zeros((), jnp.float32))
 
         def step(carry: tuple[Stack, Tally]) -> tuple[Stack, Tally]:
             return self._step(*carry, batch, width)
@@ -219,7 +225,8 @@ class Walker:
             return (carry[0].top > 0) | (carry[0].begun < batch)
 
         _, tally = jax.lax.while_loop(more, step, (stack, tally))
-        return tally._replace(values=tally.values / batch)
+        values = tally.values / batch
+        return Tally(values[:size], tally.visited, values[size:] if self.counts else None)
 
     def _width(self, batch: int) -> int:
         assert self.tree.histories is not None
@@ -270,7 +277,11 @@ class Walker:
         value = jnp.where(leaf & taken, take(payoffs, jnp.where(leaf, rows.target, 0)), 0)
         if weight is not None:
             value = value * weight
-        values = tally.values.at[sequence].add(value, mode="promise_in_bounds")
+        place = sequence
+        if self.counts:
+            value = jnp.where(own & taken, 1, value)
+            place = jnp.where(own, treeplex.size + 1 + rows.base - offset, sequence)
+        values = tally.values.at[place].add(value, mode="promise_in_bounds")
         gone = taken & (bottom + slot < stack.top)
         top = stack.top - gone.sum(dtype=jnp.int32)
 
@@ -279,12 +290,13 @@ class Walker:
         parent = apart(prefix_sums(marks[:width]) - 1)
         inside = slot < total
         branch = jnp.where(inside, slot - take(start, parent), 0)
-        below = randomness.after_branch(take(stream, parent), branch)
         chosen = branch
         flat, stride = take(jnp.where(own, rows.base - offset, sequence), parent), take(rows.stride, parent)
         mine = take(own, parent)
         if self.choices is not None:
             chosen = jnp.where(mine, take(self.choices.action, jnp.where(mine, flat + branch * stride, 0)), branch)
+        # By the number of the action: what is drawn below one does not depend on which others are pruned.
+        below = randomness.after_branch(take(stream, parent), chosen)
         if self.everyone and self.rolls > 1:
             # Every outcome is drawn anew.
             rolled = take(chance, parent)

@@ -61,7 +61,7 @@ from jaxcfr.regret.variants import (
     sapcfr_plus,
     vanilla,
 )
-from jaxcfr.solve import SolverState, average_strategy, current_strategy, solve, state_from_profile
+from jaxcfr.solve import SolverState, average_strategy, current_strategy, solve, state_from_profile, unvisited
 from jaxcfr.solve_game import SampledRun, solve_game
 from jaxcfr.subgames import (
     Blueprint,
@@ -200,6 +200,7 @@ __all__ = [
     "table_policy",
     "uniform_policy",
     "uniform_strategy",
+    "unvisited",
     "validate_game",
     "vanilla",
 ]

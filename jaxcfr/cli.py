@@ -923,6 +923,8 @@ class _Run:
         from jaxcfr.trainer import Watch
 
         def evaluated(result: dict[str, Any]) -> None:
+            if self.trainer.algorithm.samples:
+                result = result | {"unvisited": list(self.trainer.unvisited())}
             self.evaluations.append(result)
             if self.as_json:
                 self._write_json(result)
@@ -988,6 +990,9 @@ class _Run:
                 rows.append(row)
             _write_table(["iteration", "NashConv", *exploitability, "expected payoffs", "seconds"], rows, numbers=True)
             _write("All in units of payoff. " + _meaning(tree) + "\n")
+            unvisited = sum(self.evaluations[-1].get("unvisited", ()))
+            if unvisited:
+                _write(f"{_count(unvisited, 'information set')} came up in no walk: there the strategy is uniform.\n")
             if self.locked:
                 _write("NashConv is that of the locked game: nobody deviates at the locked information sets.\n")
         if self.target is not None and self.stopped_by is None:

@@ -659,6 +659,34 @@ def _average_strategy(tree: GameTree, state: SolverState) -> Strategy:
     )
 
 
+def unvisited(tree: GameTree, state: SolverState) -> tuple[int, ...]:
+    """Per player, the number of information sets with a choice that a run has learnt nothing about.
+
+    With a traversal that samples: those that no walk has come to (or where all actions were worth the same to all of
+    them). They have no regrets and come out uniform. A large part of all means that a run has to go on for longer.
+
+    Raises:
+      SolverError: the state is of another tree.
+    """
+    _require_state(tree, state)
+    return tuple(
+        count_unvisited(treeplex, player.regrets)
+        for treeplex, player in zip(tree.treeplexes, state.players, strict=True)
+    )
+
+
+def count_unvisited(treeplex: Treeplex, regrets: Any) -> int:
+    """How many of a player's information sets have two actions or more, and no regret in any table `[..., L]`."""
+    known = np.zeros(treeplex.size, bool)
+    for table in jax.tree.leaves(regrets):
+        known |= (np.asarray(table) != 0).reshape(-1, treeplex.size).any(0)
+    entries, offsets = treeplex.sequence_indices()
+    if not len(entries):
+        return 0
+    met = np.logical_or.reduceat(known[entries], offsets[:-1])
+    return int(np.sum(~met & (np.diff(offsets) > 1)))
+
+
 def current_strategy(tree: GameTree, state: SolverState) -> Strategy:
     """The players' own strategies of the next iteration, per player `[L_p]`; what is blended in is not in them.
 

@@ -28,7 +28,7 @@ from jaxcfr.progress import ProgressBar, progress_bar
 from jaxcfr.regret.schedules import Hyperparameter
 from jaxcfr.regret.text import describe
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
-from jaxcfr.solve import Updates, average_strategy, check_horizon, check_iterations, solve
+from jaxcfr.solve import Updates, average_strategy, check_horizon, check_iterations, count_unvisited, solve
 from jaxcfr.traversal.base import Traversal
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.traversal.sampling import external_sampling
@@ -539,6 +539,11 @@ class Trainer:
             )
         players = workers.stacked(self._begun(), lambda state: [player.regrets.regret for player in state.players])
         return RegretTable(tuple(regrets[worker] for regrets in players), worker, self.workers)
+
+    def unvisited(self) -> tuple[int, ...]:
+        """Per player, the number of information sets that no worker has learnt anything about; see `unvisited`."""
+        tables = workers.stacked(self._begun(), lambda state: [player.regrets for player in state.players])
+        return tuple(map(count_unvisited, self.tree.treeplexes, tables))
 
     def history_columns(self) -> dict[str, list[Any]]:
         """The evaluations by column, as `pandas.DataFrame` takes them; players have columns of their own."""

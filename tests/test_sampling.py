@@ -457,6 +457,29 @@ def test_more_rolls_vary_less():
     assert spread[1] < 0.5 * spread[0]
 
 
+@QUICK
+def test_unvisited_information_sets_are_counted_and_uniform():
+    lowered = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), dtype="float32")
+    tree = lowered.tree
+    play = jaxcfr.outcome_sampling(batch=1)
+    assert jaxcfr.unvisited(tree, jaxcfr.solve(tree, jaxcfr.dcfr(), 0)) == (6, 6)
+    state = jaxcfr.solve(tree, jaxcfr.dcfr(), 1, traversal=play, seed=3)
+    counts = jaxcfr.unvisited(tree, state)
+    # One play of each player passes two of its information sets at most, and one at least.
+    assert all(4 <= count <= 5 for count in counts)
+    average = jaxcfr.average_strategy(tree, state)
+    uniform = [np.all(np.asarray(rows) == 0.5, axis=1).sum() for rows in map(np.array, _rows(lowered, average))]
+    assert all(number >= count for number, count in zip(uniform, counts, strict=True))
+    state = jaxcfr.solve(tree, jaxcfr.dcfr(), 300, state, traversal=play)
+    assert jaxcfr.unvisited(tree, state) == (0, 0)
+    with pytest.raises(errors.SolverError):
+        jaxcfr.unvisited(jaxcfr.lower(jaxcfr.load_game("kuhn_poker(players=3)")).tree, state)
+
+
+def _rows(lowered, strategy):
+    return [lowered.probabilities(strategy, player) for player in range(2)]
+
+
 def test_on_the_command_line(tmp_path, capsys):
     from jaxcfr.cli import main
 
@@ -468,6 +491,11 @@ def test_on_the_command_line(tmp_path, capsys):
         results.append(capsys.readouterr().out.split('"seconds"')[0])
     assert results[0] == results[1] != results[2]
     assert jaxcfr.Profile.load(out).variant.endswith("external_sampling")
+    once = ["solve", "kuhn_poker", "-n", "1", "--algorithm", "outcome_sampling", "--batch", "1", "--seed", "3"]
+    assert main(once) == 0
+    assert "information sets came up in no walk" in capsys.readouterr().out
+    assert main([*once, "--json"]) == 0
+    assert '"unvisited": [' in capsys.readouterr().out
     for wrong, words in (
         (["--algorithm", "vanilla"], "full_tree"),
         (["--batch", "8"], "--batch belongs to"),

@@ -11,6 +11,7 @@ from benchmarks import (
     accuracy,
     crossing,
     decomposition,
+    decomposition_memory,
     growth,
     large,
     sampling,
@@ -30,6 +31,7 @@ MODULES = (
     large,
     workers,
     decomposition,
+    decomposition_memory,
     accelerator,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import functools
 import math
@@ -441,3 +442,37 @@ def test_a_game_that_says_nothing_about_idle_players_is_not_decomposed_from_rule
     game = from_seed(0, num_players=2, sums="zero")
     with pytest.raises(errors.SubgameError, match="do not act"):
         decompose(game, 2, from_rules=True)
+
+
+def test_trees_of_subgames_stay_within_the_memory_limit() -> None:
+    game = jaxcfr.load_game("liars_dice(dice_sides=3)").array_game()
+    whole = decompose(game, lambda state: state.last >= 2, siblings=True, from_rules=True)
+    limit = 20_000
+    tight = decompose(game, lambda state: state.last >= 2, siblings=True, from_rules=True, memory_limit=limit)
+    sizes = [sum(leaf.nbytes for leaf in jax.tree.leaves(tight.subtree(n))) for n in range(tight.num_subgames)]
+    assert sum(sizes) > limit / 2  # so that not all of them can stay
+    held = sum(leaf.nbytes for tree in tight._trees.values() for leaf in jax.tree.leaves(tree))
+    assert held <= max(limit / 2, *sizes)
+    assert len(tight.batches()) > len(whole.batches())
+    ours, theirs = cfr_d(tight, 3, 5), cfr_d(whole, 3, 5)
+    for mine, other in zip(ours.root_values, theirs.root_values, strict=True):
+        np.testing.assert_allclose(mine, other, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_game_twenty_times_larger_than_fits_is_solved(tmp_path: Path) -> None:
+    """Liar's dice with nine faces, where a plain solve has room for seven and not for eight."""
+    from benchmarks import decomposition_memory as memory
+
+    arguments = argparse.Namespace(trunk=20, subgame=20, resolve=50, memory=20)
+    once = argparse.Namespace(trunk=1, subgame=1, resolve=1, memory=20)
+    limit = 450
+    for method, faces in (("plain", 7), ("cfr-d", 9)):
+        memory.measure(method, faces, once, str(tmp_path))
+    fits = memory.measure("plain", 7, arguments, str(tmp_path), limit)
+    assert fits is not None
+    assert memory.measure("plain", 8, arguments, str(tmp_path), limit) is None
+    solved = memory.measure("cfr-d", 9, arguments, str(tmp_path), limit)
+    assert solved is not None
+    assert solved["histories"] > 20 * fits["histories"]
+    assert solved["exploitability"] < 0.5

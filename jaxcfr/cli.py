@@ -392,6 +392,116 @@ def solve(
     return 128 + run.stopped_by
 
 
+@app.command("cfr-d")
+def solve_decomposed(
+    game: GameArgument,
+    cut: Annotated[
+        str,
+        typer.Option(metavar="DEPTH|round", help="Where subgames begin: a depth, or the end of the first round."),
+    ],
+    iterations: Annotated[
+        int,
+        typer.Option("--iterations", "-n", parser=_integer(0, MAX_ITERATIONS), metavar="N", help="Of the trunk."),
+    ] = 1000,
+    subgame_iterations: Annotated[
+        int, typer.Option(parser=_integer(1, MAX_ITERATIONS), metavar="N", help="Of each subgame in each of them.")
+    ] = 100,
+    resolve_iterations: Annotated[
+        int,
+        typer.Option(parser=_integer(1, MAX_ITERATIONS), metavar="N", help="Of subgames solved again, to evaluate."),
+    ] = 1000,
+    regret: Annotated[
+        str, typer.Option(metavar="NAME:ARG=VALUE,...", help="The trunk's regret variant.")
+    ] = "dcfr_plus",
+    subgame_regret: Annotated[
+        str, typer.Option(metavar="NAME:ARG=VALUE,...", help="The subgames' regret variant.")
+    ] = "dcfr_plus",
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            parser=_number,
+            metavar="MB",
+            help="Limit for the trees of subgames and for solving them; beyond it they are lowered when needed.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        Dtype | None,
+        typer.Option(parser=_one_of(Dtype), metavar="float32|float64", help="Precision; float32 by default."),
+    ] = None,
+    eval_every: Annotated[
+        int | None,
+        typer.Option(parser=_integer(1), metavar="N", help="Iterations between evaluations; by default 10 in all."),
+    ] = None,
+    target_exploitability: Annotated[
+        float | None,
+        typer.Option(parser=_number, metavar="X", help="Stop at the first evaluation of at most this."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Save the solution at every evaluation, and after Ctrl-C.")
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Go on from a solution that --checkpoint saved.")
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Save the whole strategy, all subgames solved again, as a profile."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, and nothing else.")] = False,
+) -> int:
+    """Solve GAME by decomposition (CFR-D): a trunk, and subgames that are solved in each of its iterations."""
+    from jaxcfr.decomposition import CFRDSolution, cfr_d, decompose
+
+    variant, _ = parse_regret(regret, iterations)
+    inner, _ = parse_regret(subgame_regret, subgame_iterations)
+    try:
+        where: int | str = cut if cut == "round" else int(cut)
+    except ValueError:
+        raise OptionError(f"--cut has to be a depth or round, not {cut}") from None
+    if memory is not None and not 0 < memory < 1e12:
+        raise OptionError(f"--memory has to be a positive number of megabytes, not {memory:g}")
+    if target_exploitability is not None and not target_exploitability >= 0:
+        raise OptionError(f"--target-exploitability has to be at least 0, not {target_exploitability}")
+    root = load_game(game)
+    for file in (checkpoint, out):
+        if file is not None:
+            require_writable(file)
+    begin = time.perf_counter()
+    with _precision(dtype), Interrupts(signal.SIGINT, signal.SIGTERM) as signals:
+        limit = None if memory is None else int(memory * 1e6)
+        decomposition = decompose(root, where, memory_limit=limit, dtype=None if dtype is None else dtype.value)
+        solution = None if resume is None else CFRDSolution.load(resume, decomposition, variant)
+        if not as_json:
+            _write(decomposition.report() + "\n")
+        left, every = iterations, eval_every or max(1, math.ceil(iterations / DEFAULT_EVALUATIONS))
+        rows = []
+        while True:
+            solution = cfr_d(decomposition, min(every, left), subgame_iterations, variant, inner, solution=solution)
+            left -= min(every, left)
+            if checkpoint is not None:
+                solution.save(checkpoint)
+            facts = {
+                "iterations": solution.t,
+                "exploitability": solution.exploitability(resolve_iterations),
+                "values": solution.value.tolist(),
+                "seconds": time.perf_counter() - begin,
+            }
+            if as_json:
+                _write(_json_line(facts))
+            rows.append([f"{solution.t:,}", f"{facts['exploitability']:.6g}", f"{facts['seconds']:.1f}"])
+            reached = target_exploitability is not None and facts["exploitability"] <= target_exploitability
+            if not left or reached or signals.received is not None:
+                break
+        if not as_json:
+            _write_table(["iterations", "exploitability", "seconds"], rows, numbers=True)
+        if out is not None and signals.received is None:
+            solution.to_profile(resolve_iterations).save(out)
+    if signals.received is None:
+        return 0
+    saved = f"the solution so far is saved in {checkpoint}" if checkpoint is not None else "nothing is saved"
+    _note(f"stopped after {_count(solution.t, 'iteration')}; {saved}")
+    return 128 + signals.received
+
+
 @app.command()
 def games(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False) -> None:
     """List the games that can be named, with their options."""

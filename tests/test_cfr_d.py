@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from random_games import from_seed
 
 import jaxcfr
-from jaxcfr import checkpoint, errors
+from jaxcfr import checkpoint, cli, errors
 from jaxcfr.decomposition import CFRDSolution, Decomposition, LPSolver, cfr_d, decompose
 from jaxcfr.decomposition import run as runs
 from jaxcfr.decomposition.solvers import CFRSolver
@@ -476,3 +477,36 @@ def test_a_game_twenty_times_larger_than_fits_is_solved(tmp_path: Path) -> None:
     assert solved is not None
     assert solved["histories"] > 20 * fits["histories"]
     assert solved["exploitability"] < 0.5
+
+
+# The command line
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*words: object) -> tuple[int, str, str]:
+        status = cli.main([str(word) for word in words])
+        output = capsys.readouterr()
+        return status, output.out, output.err
+
+    file, profile = tmp_path / "run", tmp_path / "kuhn.npz"
+    settings = ("cfr-d", "kuhn_poker", "--cut", 3, "--subgame-iterations", 30, "--dtype", "float64", "--json")
+    status, out, _ = run(*settings, "-n", 40, "--eval-every", 20, "--checkpoint", file, "--out", profile)
+    assert status == 0
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["iterations"] for line in lines] == [20, 40]
+    found = in_whole(jaxcfr.load_game("kuhn_poker"), jaxcfr.Profile.load(profile))
+    assert math.isclose(found, lines[-1]["exploitability"], abs_tol=1e-7)
+    status, out, _ = run(*settings, "-n", 1_000, "--resume", file, "--target-exploitability", 0.02, "--eval-every", 50)
+    assert status == 0
+    assert json.loads(out.splitlines()[-1])["exploitability"] <= 0.02
+    for wrong, message in (
+        (("--cut", "river"), "a depth or round"),
+        (("--cut", 99), "no subgame"),
+        (("--cut", 2, "--resume", file), "another cut"),
+        (("--cut", 3, "--memory", -1), "megabytes"),
+        (("--cut", 3, "--checkpoint", tmp_path / "none" / "x"), "no directory"),
+    ):
+        status, _, err = run("cfr-d", "kuhn_poker", *wrong)
+        assert status == 2
+        assert message in err
+        assert len(err.splitlines()) == 1

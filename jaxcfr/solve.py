@@ -644,18 +644,15 @@ def average_strategy(tree: GameTree, state: SolverState) -> Strategy:
       SolverError: the state is of another tree.
     """
     _require_state(tree, state)
-    return _average_strategy(tree, state)
+    return strategy_of_sums(tree, tuple(player.average for player in state.players), state.locks)
 
 
 @jax.jit
-def _average_strategy(tree: GameTree, state: SolverState) -> Strategy:
+def strategy_of_sums(tree: GameTree, sums: tuple[averages.Sum, ...], locks: Locks | None) -> Strategy:
+    """The strategy behind weighted sums of realization weights, one for each player."""
     return tuple(
-        held(
-            state.locks,
-            p,
-            treeplex.over_tables(normalise, averages.total(player.average, tree.dtype), treeplex.uniform),
-        )
-        for p, (treeplex, player) in enumerate(zip(tree.treeplexes, state.players, strict=True))
+        held(locks, p, treeplex.over_tables(normalise, averages.total(sum_, tree.dtype), treeplex.uniform))
+        for p, (treeplex, sum_) in enumerate(zip(tree.treeplexes, sums, strict=True))
     )
 
 

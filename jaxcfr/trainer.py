@@ -28,7 +28,7 @@ from jaxcfr.progress import ProgressBar, progress_bar
 from jaxcfr.regret.schedules import Hyperparameter
 from jaxcfr.regret.text import describe
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
-from jaxcfr.solve import Updates, average_strategy, check_horizon, check_iterations, count_unvisited, solve
+from jaxcfr.solve import Updates, check_horizon, check_iterations, count_unvisited, solve
 from jaxcfr.traversal.base import Traversal
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.traversal.sampling import external_sampling
@@ -495,7 +495,7 @@ class Trainer:
 
     def strategy(self) -> Strategy:
         """The average strategy of all workers, per player `[L_p]`; uniform before the first iteration."""
-        return average_strategy(self.tree, workers.average_state(self.tree, self._begun()))
+        return workers.average_strategy(self.tree, self._begun(), self._locks)
 
     def profile(self) -> Profile:
         """The average strategy bound to the information-set keys.

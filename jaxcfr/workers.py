@@ -25,10 +25,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxcfr.prescribed import Blend, Locks
 from jaxcfr.regret import average as averages
 from jaxcfr.regret.variants import RegretVariant
-from jaxcfr.solve import SolverState, Updates, _run, prescribe, solve
+from jaxcfr.solve import SolverState, Updates, _run, prescribe, solve, strategy_of_sums
 from jaxcfr.traversal.base import Traversal
 from jaxcfr.traversal.randomness import as_key
-from jaxcfr.tree.game_tree import GameTree
+from jaxcfr.tree.game_tree import GameTree, Strategy
 
 INNER = {"cpu": 1}
 """Workers in one program of a device. On a CPU a sampling walk that is batched takes twice as long as two that are not
@@ -172,14 +172,13 @@ def _run_round(
     return program(tree, variant, states, iterations, traversal)
 
 
-def average_state(tree: GameTree, team: Team) -> SolverState:
-    """A state whose averages are those of all workers together; the rest is the first worker's."""
+def average_strategy(tree: GameTree, team: Team, locks: Locks | None) -> Strategy:
+    """The average strategy of all workers together, on one device of this process."""
     if team.count == 1:
-        return team.rounds[0]
-    totals = stacked(team, _totals)
-    first = jax.tree.map(lambda leaf: leaf[0], stacked(team, lambda states: states._replace(players=())))
-    players = jax.tree.map(lambda leaf: leaf[0], stacked(team, lambda states: states.players))
-    return _with_averages(first._replace(players=players), _mean(totals))
+        sums = tuple(player.average for player in team.rounds[0].players)
+    else:
+        sums = tuple(map(averages.init_sum, _mean(stacked(team, _totals))))
+    return strategy_of_sums(tree, sums, locks)
 
 
 @jax.jit

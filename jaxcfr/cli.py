@@ -1060,7 +1060,7 @@ class _Run:
             _write(_json_line(result))
         except _PipeClosedError:
             # Nobody reads any more; but where a file was asked for, the run goes on for its sake.
-            if self.out is None:
+            if self.out is None and self.checkpoint is None:
                 raise
             _silence_stdout()
 

@@ -434,8 +434,7 @@ class Trainer:
         as a decorator.
 
         Raises:
-          OptionError: it cannot be called.
-          ProfileError: the trainer was made from a bare tree, of which there is no profile.
+          OptionError: it cannot be called, or the trainer was made from a bare tree, of which there is no profile.
         """
         if callback is not None:
             if not callable(callback):

@@ -276,11 +276,11 @@ def join(tree: GameTree, variant: RegretVariant, part: Split) -> Team:
     joined = _join(variant, before, states, jnp.asarray(end, jnp.int32), jnp.asarray(source))
     begun = before.sampling
     if begun is not None and states.sampling is not None and joined.sampling is not None:
-        old, new = begun.visited, states.sampling.visited
-        visited = old.value + old.rest
-        share = (new.value + new.rest - visited[np.arange(kept) % count]).sum()
-        total = old._replace(value=old.value, rest=old.rest + jnp.zeros(count).at[0].set(share).astype(old.rest.dtype))
-        joined = joined._replace(sampling=joined.sampling._replace(key=begun.key, visited=total))
+        # What the windows have visited counts for the first worker.
+        old, new, from_ = begun.visited, states.sampling.visited, np.arange(kept) % count
+        more = (new.value - old.value[from_]) + (new.rest - old.rest[from_])
+        visited = old.add(jnp.zeros_like(old.value).at[0].set(more.sum()))
+        joined = joined._replace(sampling=joined.sampling._replace(key=begun.key, visited=visited))
     return team_of(_prescribed_again(tree, joined))
 
 

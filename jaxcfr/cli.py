@@ -1083,12 +1083,13 @@ class _Run:
 
     def write_report(self, device: str) -> None:
         """The results as a table, on standard output."""
-        tree = self.tree
+        tree, count = self.tree, self.trainer.workers
+        workers = "" if count == 1 else f", a split over {count} workers" if self.split else f", {count} workers"
         _write(
             f"{printable(self.lowered.name)}: {_count(tree.num_players, 'player')}, {_payoff_sum(tree)}, "
             f"{_count(tree.num_histories, 'history', 'histories')}, "
             f"{_count(sum(tree.num_infosets), 'information set')}\n"
-            f"{self.trainer.description}, {tree.dtype} on {device}\n"
+            f"{self.trainer.description}, {tree.dtype} on {device}{workers}\n"
         )
         if self.evaluations:
             exploitability = ["exploitability"] if tree.constant_sum else []

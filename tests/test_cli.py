@@ -767,7 +767,8 @@ def test_workers_and_splits(command, json_lines, tmp_path):
     expected = jaxcfr.Trainer(lowered, sampler, seed=3, workers=3).train(30)
     assert Profile.load(tmp_path / "p") == expected.profile()
     assert line["nash_conv"] == pytest.approx(float(jaxcfr.nash_conv(lowered.tree, expected.strategy())))
-    command("solve", "kuhn_poker", "-n", 30, *SAMPLED, "--workers", 3, "--split", "--out", tmp_path / "p")
+    shown = command("solve", "kuhn_poker", "-n", 30, *SAMPLED, "--workers", 3, "--split", "--out", tmp_path / "p")[1]
+    assert "a split over 3 workers" in shown
     expected = jaxcfr.Trainer(lowered, sampler, seed=3, workers=3).train_split(30)
     assert Profile.load(tmp_path / "p") == expected.profile()
 

@@ -9,6 +9,7 @@ programs in a cache: compiling takes some hundred megabytes by itself, whatever 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -39,6 +40,7 @@ def child(arguments: argparse.Namespace) -> dict[str, Any]:
     import jax.numpy as jnp
 
     import jaxcfr
+    from jaxcfr.concrete import release_memory
 
     jax.block_until_ready(jax.jit(lambda x: x + 1)(jnp.ones(8)))
     empty, mapped = status("VmHWM"), status("VmData")
@@ -66,9 +68,14 @@ def child(arguments: argparse.Namespace) -> dict[str, Any]:
         result["histories"] = cut.num_histories
         result["trunk_histories"] = cut.lowered.tree.num_histories
         result["subgames"] = cut.num_subgames
+        jax.clear_caches()  # the programs that expand the game, which are loaded again where they are needed
+        gc.collect()
+        release_memory()
         result["decomposing_seconds"] = time.process_time() - start
         solution = jaxcfr.cfr_d(cut, arguments.trunk, arguments.subgame)
         jax.clear_caches()  # its programs, before those of solving subgames again are loaded
+        gc.collect()
+        release_memory()
         result["solving_seconds"] = time.process_time() - start - result["decomposing_seconds"]
         result["exploitability"] = solution.exploitability(arguments.resolve)
     result["seconds"] = time.process_time() - start

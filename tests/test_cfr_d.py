@@ -372,6 +372,25 @@ def test_warm_starts_and_variants_of_ones_own() -> None:
             return state._replace(regret=jnp.maximum(self.share * state.regret + r, 0))
 
     _, cut = kuhn()
+
+    @jax.tree_util.register_dataclass
+    @dataclasses.dataclass(frozen=True)
+    class Nameless(jaxcfr.RegretVariant):
+        share: float = 1.0
+
+        def init(self, zeros: Any) -> Any:
+            return (zeros,)
+
+        def update(self, state: Any, r: Any, t: Any) -> Any:
+            return (state[0] + self.share * r,)
+
+        def strategy(self, state: Any, uniform: Any, t: Any) -> Any:
+            return jax.nn.softmax(jnp.where(uniform > 0, 5 * state[0], -jnp.inf), axis=0)
+
+    with pytest.raises(errors.OptionError, match="no warm_start"):
+        cfr_d(kuhn()[1], 1, 1, subgame_regret=Nameless(), warm_start=0.5)
+    assert cfr_d(kuhn()[1], 20, 20, subgame_regret=Nameless()).exploitability(200) < 0.3
+
     warm = cfr_d(cut, 200, 20, warm_start=0.9)
     assert warm.exploitability(1_000) < 0.02
     own = cfr_d(cut, 50, 50, subgame_regret=Halved())

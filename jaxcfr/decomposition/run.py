@@ -93,6 +93,8 @@ def cfr_d(
     check_variant(trunk_regret)
     check_variant(subgame_regret)
     check_updates(subgame_updates)
+    if warm_start > 0 and not hasattr(subgame_regret.init(jnp.zeros((1, 1))), "regret"):
+        raise OptionError(f"{type(subgame_regret).__name__} stores no regret: it takes no warm_start")
     if solver is None:
         solver = CFRSolver(
             subgame_regret, jnp.int32(subgame_iterations), float(warm_start), subgame_updates, warm_start > 0

@@ -184,7 +184,13 @@ class CFRDSolution:
         self, iterations: Any, variant: RegretVariant, updates: Updates
     ) -> Iterator[tuple[Batch, tuple[Array, Array], tuple[Array, Array]]]:
         """All batches, re-solved: their strategies and best-response values."""
-        for batch in self.decomposition.batches(variant):
+        cut, before = self.decomposition, b""
+        for batch in cut.batches(variant):
+            shape = cut.subgames[batch.members[0]].structure
+            if cut.memory_limit is not None and shape != before:
+                # Compiled programs may take more memory than everything else.
+                _resolve_batch.clear_cache()  # type: ignore[attr-defined]
+            before = shape
             second, of_first = self._resolve(batch, 0, iterations, variant, updates)
             first, of_second = self._resolve(batch, 1, iterations, variant, updates)
             yield batch, (first, second), (of_first, of_second)

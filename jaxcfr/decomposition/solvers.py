@@ -78,7 +78,7 @@ class CFRSolver(SubgameSolver):
         if kept is not None:
             start = tuple(self.keep * regret.astype(subtree.tree.dtype) for regret in kept)
         strategy, regrets = solve_reached(subtree, reach, self.variant, self.iterations, self.updates, start=start)
-        if kept is not None:
+        if regrets is not None:
             kept = averages.narrowed(regrets[0], jnp.bfloat16), averages.narrowed(regrets[1], jnp.bfloat16)
         return root_values(subtree, reach, strategy), kept
 

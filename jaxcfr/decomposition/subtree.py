@@ -240,8 +240,8 @@ def solve_reached(
     updates: Updates,
     stop_values: Array | None = None,
     start: Any = None,
-) -> tuple[Strategy, Pair]:
-    """The average strategy after some iterations of CFR, `[L_p, B]`, and the last regrets; traceable.
+) -> tuple[Strategy, Pair | None]:
+    """The average strategy after some iterations of CFR, `[L_p, B]`, and the last regrets if it began with any; traced.
 
     A player's average is weighted by its own reach from the roots on, so that it means something where its strategy
     above never leads.
@@ -264,7 +264,7 @@ def solve_reached(
     table = subtree.tree.payoffs
     assert isinstance(table, PayoffTable)
 
-    def one(values: Any, reach: Pair, stop_values: Array | None, start: Any) -> tuple[Strategy, Pair]:
+    def one(values: Any, reach: Pair, stop_values: Array | None, start: Any) -> tuple[Strategy, Pair | None]:
         tree = dataclasses.replace(subtree.tree, payoffs=with_table_values(table, values))
         alone = dataclasses.replace(subtree, tree=tree)
         return _solve(alone, reach, variant, iterations, updates, stop_values, start)
@@ -281,7 +281,7 @@ def _solve(
     updates: Updates,
     stop_values: Array | None,
     start: Any,
-) -> tuple[Strategy, Pair]:
+) -> tuple[Strategy, Pair | None]:
     tree, zero = subtree.tree, jnp.zeros((), subtree.tree.dtype)
     batch = reach[0].shape[1:]
 
@@ -303,6 +303,8 @@ def _solve(
         treeplex.over_tables(normalise, averages.total(player.average, tree.dtype), treeplex.uniform)
         for treeplex, player in zip(tree.treeplexes, state.players, strict=True)
     )
+    if start is None:
+        return strategy, None
     first, second = (player.regrets.regret for player in state.players)
     return strategy, (first, second)
 

@@ -291,7 +291,8 @@ def cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
 
     The joint play is: draw an iteration with the averaging weights of the variant, let everyone play its strategy of
     that iteration. It is what CFR's regret bound speaks of in any game: with uniform weights (`vanilla`) and
-    simultaneous updates every gain is that player's regret divided by t.
+    simultaneous updates every gain is that player's regret divided by t. Where information sets are locked, the fixed
+    strategies keep to the locks.
 
     Args:
       tree: the game.
@@ -313,8 +314,8 @@ def _cce_gap(tree: GameTree, state: SolverState) -> CCEGap:
     assert state.joint is not None
     total = averages.total(state.joint.total, tree.dtype)
     best = []
-    for values, treeplex in zip(state.joint.values, tree.treeplexes, strict=True):
-        best.append(treeplex.fold(averages.total(values, tree.dtype) / total, best_rule, treeplex.uniform)[1])
+    for p, (values, treeplex) in enumerate(zip(state.joint.values, tree.treeplexes, strict=True)):
+        best.append(best_fold(treeplex, averages.total(values, tree.dtype) / total, state.locks, p)[1])
     payoffs = averages.total(state.joint.payoffs, tree.dtype) / total
     difference = jnp.stack(best) - payoffs
     return CCEGap(jnp.maximum(difference.max(), 0), difference)

@@ -163,6 +163,13 @@ def test_a_target_is_that_of_the_locked_game():
     assert float(jaxcfr.exploitability(lowered.tree, jaxcfr.average_strategy(lowered.tree, state))) > 0.01
 
 
+def test_the_cce_gap_is_that_of_the_locked_game():
+    lowered = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"))
+    locks = jaxcfr.lock(lowered, {0: {"0": [0.2, 0.8]}})
+    state = jaxcfr.solve(lowered.tree, jaxcfr.pcfr_plus(), 500, locked=locks, track_cce=True)
+    assert float(jaxcfr.cce_gap(lowered.tree, state).gap) < 1e-3
+
+
 def test_locks_by_array_by_key_and_by_profile_are_the_same():
     _, lowered, rules = make("zero-sum")
     rows = random_locks(rules, 5)

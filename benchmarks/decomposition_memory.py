@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 MB = 1e6
+ROOT = Path(__file__).parent.parent
 
 
 def status(field: str) -> int:
@@ -96,7 +97,7 @@ def measure(
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
-    done = subprocess.run([*words, "--limit", str(limit)], env=environment, capture_output=True, text=True)
+    done = subprocess.run([*words, "--limit", str(limit)], env=environment, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         if limit and ("emory" in done.stderr or "alloc" in done.stderr or done.returncode < 0):
             return None

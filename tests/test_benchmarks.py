@@ -57,3 +57,16 @@ def test_a_small_run(command, tmp_path, monkeypatch, capsys):
     if command == "growth":
         assert result["rows"][0]["histories"] == 9457
         assert "histories" in Path("growth.svg").read_text()
+
+
+@pytest.mark.slow
+def test_a_small_run_of_cfr_d(tmp_path, capsys):
+    """Its numbers are a grid, not rows."""
+    file = tmp_path / "result.json"
+    main(["cfr-d", "--trunk", "1", "2", "--subgame", "3", "--resolve", "5", "--out", str(file)])
+    result = json.loads(file.read_text())
+    assert result["resolving"]["cpu_seconds"] > 0
+    points = result["curves"][0]["points"]
+    assert [(point["trunk"], point["subgame"]) for point in points] == [(1, 3), (2, 3)]
+    assert all(0 < point["exploitability"] < 13 for point in points)
+    assert "2 trunk iterations" in " ".join(capsys.readouterr().out.split())

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -482,6 +483,7 @@ def test_trees_of_subgames_stay_within_the_memory_limit() -> None:
 @pytest.mark.slow
 def test_a_game_twenty_times_larger_than_fits_is_solved(tmp_path: Path) -> None:
     """Liar's dice with nine faces, where a plain solve has room for seven and not for eight."""
+    sys.path.insert(0, str(Path(__file__).parent.parent))
     from benchmarks import decomposition_memory as memory
 
     arguments = argparse.Namespace(trunk=20, subgame=20, resolve=50, memory=20)

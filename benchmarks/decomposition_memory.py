@@ -50,6 +50,7 @@ def child(arguments: argparse.Namespace) -> dict[str, Any]:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     start = time.process_time()
     sides = arguments.faces
+    bid = sides if arguments.bid is None else arguments.bid
     game = jaxcfr.load_game(f"liars_dice(dice_sides={sides})")
     result: dict[str, Any] = {"method": arguments.method, "faces": sides, "limit_mb": arguments.limit}
     if arguments.method == "plain":
@@ -61,7 +62,7 @@ def child(arguments: argparse.Namespace) -> dict[str, Any]:
     else:
         cut = jaxcfr.decompose(
             game.array_game(),
-            lambda state: state.last >= sides,
+            lambda state: state.last >= bid,
             siblings=True,
             from_rules=True,
             memory_limit=int(arguments.memory * MB),
@@ -91,6 +92,8 @@ def measure(
     words = [sys.executable, "-m", "benchmarks.decomposition_memory", method, str(faces)]
     for name in ("trunk", "subgame", "resolve", "memory"):
         words += [f"--{name}", str(getattr(arguments, name))]
+    if arguments.bid is not None:
+        words += ["--bid", str(arguments.bid)]
     environment = {
         **os.environ,
         "JAX_COMPILATION_CACHE_DIR": cache,
@@ -136,6 +139,7 @@ def options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--subgame", type=int, default=20, help="iterations in every subgame")
     command.add_argument("--resolve", type=int, default=100, help="iterations of solving the subgames again")
     command.add_argument("--memory", type=float, default=20, help="memory limit of the decomposition, in MB")
+    command.add_argument("--bid", type=int, help="cut where the last bid is at least this; the middle one by default")
     command.add_argument("--limit", type=float, default=0, help="limit of the process, in MB; 0 for none")
 
 

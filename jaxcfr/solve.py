@@ -368,8 +368,7 @@ def _own(
         new = variant.update(regrets, r, t)
         return new.regret, _next_strategy(variant, treeplex, new, t)
 
-    zero = jnp.zeros(1, t.dtype)
-    kept = -variant.update(variant.init(zero)._replace(regret=zero - 1), zero, t).regret[0]
+    kept = jnp.asarray(variant.discounts(t)[1], t.dtype)
     return Stored(regrets.regret, averages.total(player.average, tree.dtype), kept, after)
 
 

@@ -227,7 +227,7 @@ def solve_game(
         )
     if isinstance(traversal, ExternalSampling) and traversal.pruning is not None:
         raise OptionError("pruning needs a tree: leave it out, or lower the game and use solve")
-    if isinstance(traversal, OutcomeSampling) and traversal.baseline is not None:
+    if traversal.baseline is not None:
         raise OptionError("baselines need a tree: leave baseline out, or lower the game and use solve")
     rows = _power_of_two("capacity", capacity, MAX_CAPACITY)
     require_instance(game, "solve_game")

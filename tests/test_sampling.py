@@ -12,7 +12,7 @@ from random_games import copied, forest, from_seed
 
 import jaxcfr
 from jaxcfr import errors
-from jaxcfr.traversal import outcome, pruning, randomness, walks
+from jaxcfr.traversal import baselines, outcome, pruning, randomness, walks
 from jaxcfr.traversal.full_tree import counterfactual_regrets
 from jaxcfr.traversal.sampling import _cumulative, _probabilities
 from jaxcfr.tree.moves import private_chance
@@ -21,6 +21,10 @@ CASES = Path(__file__).parent / "cases"
 SAMPLERS = {
     "external": jaxcfr.external_sampling(batch=64),
     "external, one walk": jaxcfr.external_sampling(batch=1),
+    "external, baselines": jaxcfr.external_sampling(batch=64, baseline=jaxcfr.control_variate()),
+    "external, baselines by history": jaxcfr.external_sampling(
+        batch=64, baseline=jaxcfr.control_variate(per_history=True)
+    ),
     "chance": jaxcfr.chance_sampling(batch=64),
     "chance, 2 rolls": jaxcfr.chance_sampling(2, batch=64),
     "public chance": jaxcfr.chance_sampling(batch=8, public=True),
@@ -245,24 +249,74 @@ def test_wrong_input():
         jaxcfr.solve(bare, traversal=jaxcfr.external_sampling())
 
 
-@QUICK
-def test_exact_baselines_leave_no_variance_in_the_root_value(many):
-    """With the value of every history under the strategies played as its baseline; and regrets vary less."""
-    tree = many.tree
+def values_of_histories(tree, strategy, player):
+    """What every history is worth to a player under a strategy, relative to the payoffs' offset; history by history."""
     histories = tree.histories
-    strategy = random_strategy(tree, 5)
     count, first, actor = (np.asarray(a) for a in (histories.num_children, histories.first_child, histories.player))
     probability = np.asarray(histories.chance).copy()
     for p, values in enumerate(strategy):
         for node in np.flatnonzero(actor == p):
             children = first[node] + np.arange(count[node])
             probability[children] = np.asarray(values)[np.asarray(histories.sequence[p])[children]]
+    worth = np.zeros(tree.num_histories)
+    leaves = np.asarray(histories.terminal) >= 0
+    worth[leaves] = np.asarray(tree.terminal_payoffs - tree.payoffs.offset)[:, player]
+    for node in range(tree.num_histories - 1, 0, -1):
+        worth[np.asarray(histories.parent)[node]] += probability[node] * worth[node]
+    return worth
+
+
+@QUICK
+def test_exact_baselines_leave_no_variance_in_the_root_value_of_external_sampling(many):
+    tree = many.tree
+    strategy = random_strategy(tree, 5)
+    cumulative, probabilities = _cumulative(tree, strategy), _probabilities(tree, strategy)
     for player in range(2):
-        worth = np.zeros(tree.num_histories)
-        leaves = np.asarray(histories.terminal) >= 0
-        worth[leaves] = np.asarray(tree.terminal_payoffs - tree.payoffs.offset)[:, player]
-        for node in range(tree.num_histories - 1, 0, -1):
-            worth[np.asarray(histories.parent)[node]] += probability[node] * worth[node]
+        treeplex, worth = tree.treeplexes[player], jnp.asarray(values_of_histories(tree, strategy, player))
+
+        def sample(t, worth, player=player, treeplex=treeplex):
+            seed = randomness.words(jax.random.key(5), t, player)
+            centred = baselines.centre(tree, player, worth, probabilities, True)
+            direct = walks.Walker(tree, player, False, 1, seed, cumulative, centre=centred).run(1).values
+
+            def rule(values, played):
+                value = (values * played).sum(0)
+                return value, values - value
+
+            regrets, value = treeplex.fold(direct, rule, strategy[player])
+            return value, regrets
+
+        many_samples = jax.jit(lambda t, worth, sample=sample: jax.lax.map(lambda t: sample(t, worth), t))
+        value, regrets = many_samples(jnp.arange(1, 101), worth)
+        plain_value, plain_regrets = many_samples(jnp.arange(1, 101), jnp.zeros_like(worth))
+        np.testing.assert_allclose(value, worth[0], atol=1e-9)
+        assert np.var(np.asarray(plain_value)) > 1e-3
+        assert np.asarray(regrets).var(0).sum() < np.asarray(plain_regrets).var(0).sum()
+
+
+@QUICK
+def test_learnt_baselines_by_history_lower_the_variance_of_external_sampling():
+    """Kuhn poker, an equilibrium-like strategy; the baselines are learnt in 200 iterations before."""
+    tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker")).tree
+    strategy = jaxcfr.average_strategy(tree, jaxcfr.solve(tree, jaxcfr.dcfr(), 50))
+    spread = []
+    for baseline in (None, jaxcfr.control_variate(1.0, per_history=True)):
+        traversal = jaxcfr.external_sampling(batch=64, baseline=baseline)
+        _, _, state = moments(tree, traversal, 0, strategy, sampling_state(tree, traversal), 200)
+        state = state._replace(key=jax.random.key(11))  # else the same draws as those that were learnt from
+        _, variance, _ = moments(tree, traversal, 0, strategy, state, 200)
+        spread.append(200 * float(variance.sum()))
+    print("variance of the regrets without and with baselines:", spread)
+    assert spread[1] < 0.95 * spread[0]
+
+
+@QUICK
+def test_exact_baselines_leave_no_variance_in_the_root_value(many):
+    """With the value of every history under the strategies played as its baseline; and regrets vary less."""
+    tree = many.tree
+    strategy = random_strategy(tree, 5)
+    for player in range(2):
+        worth = values_of_histories(tree, strategy, player)
 
         def sample(t, baseline, player=player):
             seed = randomness.words(jax.random.key(5), t, player)
@@ -348,11 +402,11 @@ def test_what_is_skipped_could_not_have_been_played(dice):
         state = jaxcfr.solve(dice, variant, 1, state, traversal=SAFE, updates="simultaneous")
         strategy = tuple(player.strategy for player in before.players)
         for player in range(2):
-            cut = np.asarray(before.sampling.memory[player].cut)
+            cut = np.asarray(before.sampling.memory.skips[player].cut)
             skipped += int(cut.sum())
             assert np.all(np.asarray(strategy[player])[cut] == 0)
             walked, _ = plain.regrets(dice, player, strategy, None, before.sampling, before.t + 1)
-            if float(state.sampling.memory[player].average[-1]) == 0:
+            if float(state.sampling.memory.skips[player].average[-1]) == 0:
                 continue  # what was skipped has been caught up
             bound = np.asarray(state.players[player].regrets.regret - before.players[player].regrets.regret)
             walked = np.asarray(walked)

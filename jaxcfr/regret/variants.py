@@ -111,7 +111,8 @@ class RegretVariant:
     def discounts(self, t: Array) -> tuple[Any, Any]:
         """What `update` multiplies positive and negative stored regrets by at iteration t, before r is added.
 
-        `solve_game` leaves alone what no walk comes to, and makes up for the discounts when one does. By default 1.
+        `solve_game` and `safe_pruning` leave alone what no walk comes to, and make up for the discounts when one does.
+        By default 1.
         """
         return 1.0, 1.0
 

@@ -16,6 +16,8 @@ from jax import Array
 
 from jaxcfr.errors import OptionError
 from jaxcfr.regret.schedules import hyperparameter
+from jaxcfr.traversal.walks import PLAYER_CODE, look
+from jaxcfr.tree.game_tree import GameTree
 
 
 class Baseline(NamedTuple):
@@ -42,15 +44,50 @@ class ControlVariate:
     decay: Any
     per_history: bool = dataclasses.field(metadata={"static": True})
 
-    def init(self, size: int, dtype: Any) -> Baseline:
-        """Nothing is known."""
-        return Baseline(jnp.zeros(size, dtype), jnp.zeros(size, dtype))
+    def init(self, tree: GameTree) -> tuple[Baseline, ...]:
+        """Baselines of everyone's payoffs: nothing is known."""
+        assert tree.histories is not None
+        size = tree.num_histories
+        if not self.per_history:
+            size = sum(t.size for t in tree.treeplexes) + tree.histories.moves.chance.shape[0] + 1
+        nothing = Baseline(jnp.zeros(size, tree.dtype), jnp.zeros(size, tree.dtype))
+        return (nothing,) * tree.num_players
+
+
+def centre(tree: GameTree, player: int, baseline: Array, probabilities: Array, per_history: bool) -> Array:
+    """What drawing each history adds to the value of a walk: `[N]`.
+
+    Below a history where chance or an opponent moves, the expected baseline of its children minus the child's own; in
+    expectation that is nothing. 0 where nobody draws.
+
+    Args:
+      tree: with histories.
+      player: p, whose payoffs the baselines are about.
+      baseline: `[N]`, or in the layout of the vector of cumulative probabilities.
+      probabilities: everyone's strategies in one vector.
+      per_history: which of the two.
+    """
+    histories = tree.histories
+    assert histories is not None
+    parent = jnp.maximum(histories.parent, 0)
+    rows = look(histories.moves, parent)
+    node = jnp.arange(parent.shape[0], dtype=jnp.int32)
+    below = (histories.parent >= 0) & (rows.actor != PLAYER_CODE + player)
+    place = jnp.where(below, rows.base + (node - rows.target) * rows.stride, 0)
+    played = probabilities[jnp.where(rows.actor >= PLAYER_CODE, place, 0)]
+    weight = jnp.where(rows.actor >= PLAYER_CODE, played, histories.chance)
+    worth = jnp.where(below, baseline if per_history else baseline[place], 0)
+    expected = jax.ops.segment_sum(weight * worth, parent, parent.shape[0], indices_are_sorted=True)
+    return jnp.where(below, expected[parent] - worth, 0)
 
 
 def control_variate(decay: float = 0.9, *, per_history: bool = False) -> ControlVariate:
-    """Baselines for `outcome_sampling`: running means of the returns after each action.
+    """Baselines for `outcome_sampling` and `external_sampling`: running means of the returns after each action.
 
-    Schmid et al. 2019. Unbiased whatever the baselines; a play takes two to three times as long.
+    Schmid et al. 2019. Unbiased whatever the baselines. A play of outcome sampling takes two to three times as long.
+    External sampling takes 1.25 to 1.4 times as long, and centres what chance and the opponents draw: by history the
+    variance of its regrets fell by 35% on Leduc poker, 17% on Liar's dice (four faces) and 14% on Kuhn poker, by
+    information set by 1 to 2% only. So it about pays on Leduc poker, and not on the others.
 
     Args:
       decay: how much the batches before count against the newest one, from 0 to 1 (a plain mean).

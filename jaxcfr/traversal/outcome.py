@@ -31,6 +31,7 @@ class Episodes:
       exploration: probability of drawing uniformly.
       baseline: what each action is expected to be worth, see `jaxcfr.traversal.baselines`; None for nothing.
       per_history: whether `baseline` is by history, `[N]`, or lies like `cumulative`.
+      keeps_leaves: whether the leaf of each play is wanted.
     """
 
     tree: GameTree
@@ -41,13 +42,14 @@ class Episodes:
     exploration: Array
     baseline: Array | None = None
     per_history: bool = False
+    keeps_leaves: bool = False
 
     def run(self, batch: int) -> tuple[Array, Array, Array]:
         """All plays of an iteration.
 
         Returns:
           Estimates of the direct counterfactual values, `[L + 1]`; how many histories were visited; and the leaf of
-          each play, `[batch]` (only with a baseline, else nothing).
+          each play, `[batch]`, or nothing.
         """
         histories, dtype = self.tree.histories, self.tree.dtype
         assert histories is not None
@@ -70,7 +72,7 @@ class Episodes:
         ) -> tuple[Rows, Array, Array, Array, Array, Array, Array]:
             """Adds up the plays that have ended, and begins others in their lanes."""
             leaf = (rows.actor == TERMINAL_CODE) & (walk < batch)
-            if self.baseline is not None:
+            if self.keeps_leaves:
                 leaves = leaves.at[jnp.where(leaf, walk, batch)].set(node, mode="drop")
             value = jnp.where(leaf, weight * take(payoffs, jnp.where(leaf, rows.target, 0)), 0)
             values = values.at[sequence].add(value, mode="promise_in_bounds")
@@ -114,7 +116,7 @@ class Episodes:
             walk,
             randomness.streams(self.seed, walk),
             jnp.zeros(size + 1, dtype),
-            jnp.zeros(batch if self.baseline is not None else 0, jnp.int32),
+            jnp.zeros(batch if self.keeps_leaves else 0, jnp.int32),
             jnp.zeros((), jnp.float32),
         )
         *_, values, leaves, visited = jax.lax.while_loop(lambda carry: jnp.any(carry[3] < batch), step, carry)

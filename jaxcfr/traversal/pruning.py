@@ -276,7 +276,7 @@ def safe_pruning(*, mass: float = 0.05, every: int = 8) -> SafePruning:
     are skipped ever longer; `dcfr` with beta = 0 halves them in every iteration, so that little is (use beta = 0.5, as
     Brown and Sandholm 2019 do for that). Variants that floor regrets at zero (`cfr_plus`, `dcfr_plus`, `pcfr_plus`,
     ...) have no negative ones: nothing is skipped, and `solve` warns. A variant of one's own has to update a negative
-    regret R to `d R + r`, for a d that does not depend on it.
+    regret R to `d R + r` with the d that its `discounts` says.
 
     Args:
       mass: an action is skipped only if its probability in the average strategy is at most this.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from jaxcfr.errors import OptionError, SolverError
 from jaxcfr.regret.schedules import SCHEDULES, Hyperparameter, at, hyperparameter
 from jaxcfr.traversal import outcome, randomness, walks
 from jaxcfr.traversal.base import SamplingState, Traversal
-from jaxcfr.traversal.baselines import Baseline, ControlVariate
+from jaxcfr.traversal.baselines import Baseline, ControlVariate, centre
 from jaxcfr.traversal.full_tree import regrets_of_values
 from jaxcfr.traversal.pruning import ProbabilisticPruning, SafePruning, Skips, Stored, choices
 from jaxcfr.tree.game_tree import GameTree, Strategy
@@ -35,6 +35,22 @@ def _probabilities(tree: GameTree, strategy: Strategy) -> Array:
     return jnp.concatenate([*strategy, jnp.ones(1, tree.dtype)])
 
 
+EXPLORATION = 0.5
+"""Of the plays that external sampling learns baselines from."""
+
+
+class ExternalMemory(NamedTuple):
+    """What external sampling carries along; nothing where it is not asked for.
+
+    Attributes:
+      skips: of safe pruning, per player.
+      baselines: of the control variates, per player.
+    """
+
+    skips: tuple[Skips, ...]
+    baselines: tuple[Baseline, ...]
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class ExternalSampling(Traversal):
@@ -42,33 +58,56 @@ class ExternalSampling(Traversal):
 
     batch: int = dataclasses.field(metadata={"static": True})
     pruning: ProbabilisticPruning | SafePruning | None = None
+    baseline: ControlVariate | None = None
 
-    def init(self, tree: GameTree) -> Any:
-        """What is skipped, with safe pruning."""
-        return self.pruning.init(tree) if isinstance(self.pruning, SafePruning) else ()
+    def init(self, tree: GameTree) -> ExternalMemory:
+        """Nothing is skipped, and nothing expected."""
+        skips = self.pruning.init(tree) if isinstance(self.pruning, SafePruning) else ()
+        return ExternalMemory(skips, () if self.baseline is None else self.baseline.init(tree))
 
     def regrets(
         self, tree: GameTree, player: int, strategy: Strategy, stored: Stored | None, sampling: SamplingState, t: Array
     ) -> tuple[Array, SamplingState]:
         """See `Traversal.regrets`."""
         seed = randomness.words(sampling.key, t, player)
-        walker = walks.Walker(tree, player, False, 1, seed, _cumulative(tree, strategy))
-        if self.pruning is None:
-            return _walk(walker, self.batch, strategy, sampling)
-        assert stored is not None
-        treeplex = tree.treeplexes[player]
-        if isinstance(self.pruning, ProbabilisticPruning):
-            spread = tree.payoffs.spread()[player]
-            active = self.pruning.active(treeplex, stored, strategy[player], spread, seed, t)
+        treeplex, pruning, memory = tree.treeplexes[player], self.pruning, sampling.memory
+        cumulative, probabilities = _cumulative(tree, strategy), _probabilities(tree, strategy)
+        walker = walks.Walker(tree, player, False, 1, seed, cumulative)
+        active = None
+        if isinstance(pruning, ProbabilisticPruning):
+            assert stored is not None
+            active = pruning.active(treeplex, stored, strategy[player], tree.payoffs.spread()[player], seed, t)
+        elif pruning is not None:
+            active = (treeplex.uniform > 0) & ~memory.skips[player].cut
+            walker = dataclasses.replace(walker, counts=True)
+        if active is not None:
             walker = dataclasses.replace(walker, choices=choices(treeplex, active))
-            regrets, sampling = _walk(walker, self.batch, strategy, sampling)
-            return jnp.where(active, regrets, 0), sampling
-        memory: tuple[Skips, ...] = sampling.memory
-        active = (treeplex.uniform > 0) & ~memory[player].cut
-        tally = dataclasses.replace(walker, choices=choices(treeplex, active), counts=True).run(self.batch)
-        regrets, skips = self.pruning.regrets(tree, player, strategy, stored, memory[player], tally, self.batch, t)
-        memory = (*memory[:player], skips, *memory[player + 1 :])
-        return regrets, sampling._replace(visited=sampling.visited.add(tally.visited), memory=memory)
+        if self.baseline is not None:
+            expected, per_history = memory.baselines[player].mean(), self.baseline.per_history
+            centred = centre(tree, player, expected, probabilities, per_history)
+            walker = dataclasses.replace(walker, centre=centred)
+        tally = walker.run(self.batch)
+        if isinstance(pruning, SafePruning):
+            assert stored is not None
+            mine = memory.skips[player]
+            r, mine = pruning.regrets(tree, player, strategy, stored, mine, tally, self.batch, t)
+            memory = memory._replace(skips=(*memory.skips[:player], mine, *memory.skips[player + 1 :]))
+        else:
+            r = regrets_of_values(treeplex, tally.values, strategy[player])
+            r = r if active is None else jnp.where(active, r, 0)
+        visited = tally.visited
+        if self.baseline is not None:
+            episodes = outcome.Episodes(
+                tree, player, randomness.apart(seed), cumulative, probabilities, jnp.asarray(EXPLORATION, tree.dtype)
+            )
+            episodes = dataclasses.replace(episodes, per_history=self.baseline.per_history, keeps_leaves=True)
+            _, more, leaves = episodes.run(self.batch)
+            visited = visited + more
+            learnt = memory.baselines[player]
+            learnt = learnt.after(self.baseline.decay, *episodes.returns(leaves, learnt.sums.shape[0]))
+            before, behind = memory.baselines[:player], memory.baselines[player + 1 :]
+            memory = memory._replace(baselines=(*before, learnt, *behind))
+        return r, sampling._replace(visited=sampling.visited.add(visited), memory=memory)
 
 
 @jax.tree_util.register_dataclass
@@ -118,13 +157,7 @@ class OutcomeSampling(Traversal):
 
     def init(self, tree: GameTree) -> tuple[Baseline, ...]:
         """Baselines of everyone's payoffs, or nothing."""
-        if self.baseline is None:
-            return ()
-        size = tree.num_histories
-        if not self.baseline.per_history:
-            assert tree.histories is not None
-            size = sum(t.size for t in tree.treeplexes) + tree.histories.moves.chance.shape[0] + 1
-        return tuple(self.baseline.init(size, tree.dtype) for _ in tree.treeplexes)
+        return () if self.baseline is None else self.baseline.init(tree)
 
     def regrets(
         self, tree: GameTree, player: int, strategy: Strategy, stored: Stored | None, sampling: SamplingState, t: Array
@@ -138,7 +171,9 @@ class OutcomeSampling(Traversal):
         memory = sampling.memory
         if self.baseline is not None:
             mine = memory[player]
-            episodes = dataclasses.replace(episodes, baseline=mine.mean(), per_history=self.baseline.per_history)
+            episodes = dataclasses.replace(
+                episodes, baseline=mine.mean(), per_history=self.baseline.per_history, keeps_leaves=True
+            )
         values, visited, leaves = episodes.run(self.batch)
         if self.baseline is not None:
             sums, weights = episodes.returns(leaves, mine.sums.shape[0])
@@ -148,7 +183,10 @@ class OutcomeSampling(Traversal):
 
 
 def external_sampling(
-    batch: int = 256, *, pruning: ProbabilisticPruning | SafePruning | None = None
+    batch: int = 256,
+    *,
+    pruning: ProbabilisticPruning | SafePruning | None = None,
+    baseline: ControlVariate | None = None,
 ) -> ExternalSampling:
     """External sampling: draws the others' actions and chance, walks every action of the player being updated.
 
@@ -164,13 +202,15 @@ def external_sampling(
     Args:
       batch: walks of each player and iteration.
       pruning: `safe_pruning()`, `probabilistic_pruning()`, or None to walk every action.
+      baseline: `control_variate()`, or None. It is learnt from as many single plays besides.
 
     Raises:
       OptionError: an argument makes no sense.
     """
     if pruning is not None and not isinstance(pruning, ProbabilisticPruning | SafePruning):
         raise OptionError(f"pruning has to be safe_pruning(), probabilistic_pruning() or None, not {pruning!r}")
-    return ExternalSampling(_batch(batch), pruning)
+    _check_baseline(baseline)
+    return ExternalSampling(_batch(batch), pruning, baseline)
 
 
 def chance_sampling(chance_samples: int = 1, *, batch: int = 1, public: bool = False) -> ChanceSampling:
@@ -216,9 +256,13 @@ def outcome_sampling(
     exploration = hyperparameter("exploration", exploration)
     if not isinstance(exploration, SCHEDULES) and is_concrete(exploration) and not 0 < float(exploration) <= 1:
         raise OptionError(f"exploration has to be above 0 and at most 1, not {exploration}")
+    _check_baseline(baseline)
+    return OutcomeSampling(exploration, baseline, _batch(batch))
+
+
+def _check_baseline(baseline: Any) -> None:
     if baseline is not None and not isinstance(baseline, ControlVariate):
         raise OptionError(f"baseline has to be control_variate() or None, not {baseline!r}")
-    return OutcomeSampling(exploration, baseline, _batch(batch))
 
 
 def _batch(value: Any, name: str = "batch", most: int = 2**24) -> int:

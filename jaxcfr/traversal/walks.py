@@ -187,6 +187,7 @@ class Walker:
       private: `[N]` bool, chance moves where walks take all outcomes, by their probability, or None for nowhere (only
         where walks branch at everyone's decisions).
       counts: whether to count how many walks come to the updating player's information sets.
+      centre: `[N]`, what a walk's coming to a history adds to its value (see `jaxcfr.traversal.baselines`), or None.
     """
 
     tree: GameTree
@@ -199,6 +200,7 @@ class Walker:
     choices: Choices | None = None
     private: Array | None = None
     counts: bool = False
+    centre: Array | None = None
 
     def run(self, batch: int) -> Tally:
         """All walks of an iteration; the mean of what they are worth."""
@@ -277,11 +279,18 @@ class Walker:
         value = jnp.where(leaf & taken, take(payoffs, jnp.where(leaf, rows.target, 0)), 0)
         if weight is not None:
             value = value * weight
-        place = sequence
+        place, values = sequence, tally.values
+        if self.centre is not None:
+            met = taken & (bottom + slot < stack.top)
+            added = jnp.where(met, take(self.centre, jnp.where(met, node, 0)), 0)
+            if self.counts:
+                values = values.at[sequence].add(added, mode="promise_in_bounds")
+            else:
+                value = value + added
         if self.counts:
             value = jnp.where(own & taken, 1, value)
             place = jnp.where(own, treeplex.size + 1 + rows.base - offset, sequence)
-        values = tally.values.at[place].add(value, mode="promise_in_bounds")
+        values = values.at[place].add(value, mode="promise_in_bounds")
         gone = taken & (bottom + slot < stack.top)
         top = stack.top - gone.sum(dtype=jnp.int32)
 

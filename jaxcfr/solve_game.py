@@ -211,7 +211,8 @@ def solve_game(
       TableFullError: more information sets were met than the table has room for.
       GameTooLargeError: the walks leave more histories to be looked at than the stack has room for.
       HorizonError: the run would go past the end of the variant's hyperparameter schedules.
-      RecallError: a player forgets.
+      RecallError: a player forgets what it did last. That it forgets what it saw cannot be told without a tree: whoever
+        writes the rules has to see to it that information-set keys hold all of it.
       GameError: the rules are broken.
     """
     variant = dcfr_plus() if variant is None else variant

@@ -487,6 +487,69 @@ def test_pruning_under_floored_regrets_warns():
         jaxcfr.solve(three, jaxcfr.vanilla(), 1, traversal=SAFE)
 
 
+class Kuhn(jaxcfr.Game):
+    """Kuhn poker with chance that can only be sampled, or with players who know their card only."""
+
+    num_players, name = 2, "kuhn"
+
+    def __init__(self, game, forgets):
+        self.game, self.forgets = game, forgets
+
+    def is_terminal(self):
+        return self.game.is_terminal()
+
+    def is_chance(self):
+        return self.game.is_chance()
+
+    def player_to_act(self):
+        return self.game.player_to_act()
+
+    def legal_actions(self):
+        return self.game.legal_actions()
+
+    def terminal_returns(self):
+        return self.game.terminal_returns()
+
+    def infoset_key(self, player):
+        key = self.game.infoset_key(player)
+        return str(key)[0] if self.forgets else key
+
+    def action_label(self, action):
+        return self.game.action_label(action)
+
+    def chance_outcomes(self):
+        return self.game.chance_outcomes() if self.forgets else None
+
+    def sample_chance(self, rng):
+        return self.game.sample_chance(rng)
+
+    def step(self, action):
+        return Kuhn(self.game.step(action), self.forgets)
+
+
+def test_a_player_who_forgets_is_told_without_a_tree():
+    """Player 0 bets or passes, and then no longer knows which."""
+    traversal = jaxcfr.external_sampling(batch=16)
+    with pytest.raises(errors.RecallError, match="player 0 forgets at information set"):
+        jaxcfr.solve_game(Kuhn(jaxcfr.load_game("kuhn_poker"), True), iterations=2, traversal=traversal)
+
+
+def test_what_needs_every_outcome_of_chance_says_so():
+    game = Kuhn(jaxcfr.load_game("kuhn_poker"), False)
+    run = jaxcfr.solve_game(game, jaxcfr.vanilla(), 1, traversal=jaxcfr.external_sampling(batch=4))
+    for needs in (
+        lambda: jaxcfr.lower(game),
+        lambda: jaxcfr.Trainer(game),
+        lambda: jaxcfr.Subgame.at(game, run.profile(), ()),
+        lambda: jaxcfr.solve_subgame(game, run.profile(), ()),
+    ):
+        with pytest.raises(errors.ChanceNotEnumerableError, match="the full tree, exact analytics and subgames, needs"):
+            needs()
+    for needs in (lambda: jaxcfr.solve(game), lambda: jaxcfr.nash_conv(game, run.profile())):
+        with pytest.raises(errors.OptionError, match=r"jaxcfr\.lower"):
+            needs()
+
+
 def test_private_and_public_chance_are_told_apart():
     """In Leduc poker the hands are private and the board is public; in Kuhn poker all is private."""
     for name, depths in (("leduc_poker", {0, 1}), ("kuhn_poker", {0, 1}), ("liars_dice(dice_sides=3)", {0, 1})):

@@ -140,6 +140,10 @@ def require_enumerable_chance(game: Any, path: Sequence[Any], what: str) -> tupl
         raise GameError(f"{game_name(game)}: at {format_path(path)}: {error}") from error.__cause__
 
 
+LOWERING = "lowering, and with it the full tree, exact analytics and subgames,"
+"""What needs every outcome of chance; `jaxcfr.solve_game` does not."""
+
+
 def not_enumerable(name: str, path: str, what: str) -> ChanceNotEnumerableError:
     """The error of a game of this name where chance can only be sampled at a path, but `what` needs every outcome."""
     return ChanceNotEnumerableError(

@@ -17,7 +17,7 @@ from jaxcfr.concrete import release_memory
 from jaxcfr.errors import GameError, OptionError, RecallError
 from jaxcfr.games import checks
 from jaxcfr.games.array_game import is_array_game
-from jaxcfr.games.base import action_label, format_path, game_name, not_enumerable
+from jaxcfr.games.base import LOWERING, action_label, format_path, game_name, not_enumerable
 from jaxcfr.tree.build import build_tree, float_dtype
 from jaxcfr.tree.convert import strategy_from_rows
 from jaxcfr.tree.game_tree import GameTree, Strategy
@@ -364,7 +364,7 @@ class _Walk:
             if flag is not False and (flag is True or checks.flag("is_chance()", flag)):
                 outcomes = node.chance_outcomes()
                 if outcomes is None:
-                    self.refused = not_enumerable(game_name(self.root), self._path(len(self.player)), "lowering")
+                    self.refused = not_enumerable(game_name(self.root), self._path(len(self.player)), LOWERING)
                     raise self.refused
                 moves, given = checks.chance(outcomes)
                 chance_column.extend(checks.probabilities(moves, given))

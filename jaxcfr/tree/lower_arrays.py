@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxcfr.errors import ChanceNotEnumerableError, GameError
 from jaxcfr.games.array_game import Describe, x64_enabled
-from jaxcfr.games.base import format_path
+from jaxcfr.games.base import LOWERING, format_path
 from jaxcfr.tree.limits import PROBABILITY_TOLERANCE, too_large
 from jaxcfr.tree.nodes import CHANCE, TERMINAL, NodeTable
 
@@ -216,8 +216,8 @@ def check_shapes(game: Any, *, sampled: bool = False) -> _Shapes:
     chance = shape_of("chance_probabilities", game.chance_probabilities, state)
     if chance is None and not sampled:
         raise ChanceNotEnumerableError(
-            f"{name}: chance can only be sampled (chance_probabilities(state) is None), but lower needs every outcome "
-            "with its probability"
+            f"{name}: chance can only be sampled (chance_probabilities(state) is None), but {LOWERING} needs "
+            "every outcome with its probability"
         )
     if chance is None and not hasattr(game, "sample_chance"):
         raise GameError(f"{name}: chance_probabilities(state) is None, so the game has to define sample_chance")

@@ -47,8 +47,8 @@ from jaxcfr.traversal.array_walks import Touched, Walks
 from jaxcfr.traversal.base import Visited, none_visited
 from jaxcfr.traversal.host_walks import HostWalker, Infosets
 from jaxcfr.traversal.sampling import ExternalSampling, OutcomeSampling, external_sampling
-from jaxcfr.traversal.walks import apart
 from jaxcfr.tree.build import float_dtype
+from jaxcfr.tree.fusion import kept_apart
 
 CAPACITY = 2**16
 MAX_CAPACITY = 2**26
@@ -403,7 +403,7 @@ def _update(
         valid = at + jnp.arange(BLOCK, dtype=jnp.int32) < end
         rows = jnp.where(valid, rows, 0)
         gathered = (direct.reshape(-1, actions)[rows], cumulative[rows], state.table.keys[rows, 1])
-        values, running, parent = apart(gathered)
+        values, running, parent = kept_apart(gathered)
         return _Block(rows, valid, values, _strategy(running), parent)
 
     def bounds(stretch: Array) -> tuple[Array, Array]:
@@ -448,10 +448,10 @@ def _update(
         uniform = table.uniform_over(legal, dtype)
         worth = (here.strategy * here.direct).sum(1)
         r = jnp.where(legal, (here.direct.T - worth) / batch, 0)
-        stored = jax.tree.map(lambda leaf: leaf.T, apart(jax.tree.map(lambda leaf: leaf[here.rows], old.regrets)))
+        stored = jax.tree.map(lambda leaf: leaf.T, kept_apart(jax.tree.map(lambda leaf: leaf[here.rows], old.regrets)))
         discounted = old.discounted[here.rows]
         stored = variant.update(caught_up(stored, discounted), r, t)
-        strategy = array_walks.cumulative_of(apart(variant.strategy(stored, uniform, t))).T
+        strategy = array_walks.cumulative_of(kept_apart(variant.strategy(stored, uniform, t))).T
         # The average of the strategy that was played until now.
         above = jnp.where(here.parent < 0, old.mass, old.average.reshape(-1)[jnp.maximum(here.parent, 0)])
         pulled = old.pulled[here.rows]

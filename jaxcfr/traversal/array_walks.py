@@ -19,7 +19,8 @@ from jax import Array
 from jaxcfr.games.array_game import CHANCE, TERMINAL
 from jaxcfr.traversal import randomness
 from jaxcfr.traversal.table import BITS, Met, Table, counted, find, nth, packed, unpacked
-from jaxcfr.traversal.walks import apart, prefix_sums, take
+from jaxcfr.traversal.walks import prefix_sums, take
+from jaxcfr.tree.fusion import kept_apart
 
 MIN_WIDTH, MAX_WIDTH = 64, 4096
 """Histories that a step of the walks looks at, at least and at most."""
@@ -201,10 +202,10 @@ class ArrayWalker:
         def window(column: Array) -> Array:
             return jax.lax.dynamic_slice_in_dim(column, bottom, width)
 
-        above: Front = apart(jax.tree.map(window, stack.front))
+        above: Front = kept_apart(jax.tree.map(window, stack.front))
         valid = bottom + slot < stack.top
         count = jnp.where(valid, above.children, 0)
-        stop = apart(prefix_sums(count))
+        stop = kept_apart(prefix_sums(count))
         # Of the topmost histories as many as have room for their children.
         taken = stop[-1] - stop + count <= width
         left_out = jnp.sum(jnp.where(taken, 0, count), dtype=jnp.int32)
@@ -214,11 +215,11 @@ class ArrayWalker:
         # next one does; so that none of them is taken for a parent, they mark nothing.
         at = jnp.where(taken & (count > 0), jnp.minimum(start, width), width)
         marks = jnp.zeros(width + 1, jnp.int32).at[at].max(slot + 1, mode="promise_in_bounds")
-        parent = apart(jax.lax.cummax(marks[:width]) - 1)
+        parent = kept_apart(jax.lax.cummax(marks[:width]) - 1)
         inside = slot < total
         parent = jnp.maximum(parent, 0)
         branch = jnp.where(inside, slot - take(start, parent), 0)
-        moved: Front = apart(jax.tree.map(lambda column: take(column, parent), above))
+        moved: Front = kept_apart(jax.tree.map(lambda column: take(column, parent), above))
         branches = (moved.who == self.player) if self.exploration is None else jnp.zeros(width, bool)
         action = jnp.where(branches, nth(moved.legal, branch), moved.action)
         state = jax.vmap(self.game.step)(moved.state, action)
@@ -248,7 +249,7 @@ class ArrayWalker:
     def _look(self, stack: Stack, front: Front, active: Array, walks: Walks) -> tuple[Stack, Walks]:
         """Looks at histories: leaves are paid, the others are put on the stack."""
         game, dtype, last = self.game, walks.cumulative.dtype, walks.direct.shape[0] - 1
-        front = apart(front)
+        front = kept_apart(front)
         who = jax.vmap(game.player)(front.state).astype(jnp.int32)
         leaf = active & (who == TERMINAL)
         payoff = jax.vmap(game.returns)(front.state)[:, self.player].astype(dtype)
@@ -258,7 +259,7 @@ class ArrayWalker:
         direct = walks.direct.at[jnp.where(leaf & (mine >= 0), mine, last)].add(jnp.where(leaf, payoff, 0))
 
         mask = jax.vmap(game.legal_actions)(front.state)
-        legal, actions = apart((packed(mask), who))[0], mask.shape[1]
+        legal, actions = kept_apart((packed(mask), who))[0], mask.shape[1]
         decides = active & (who >= 0)
         before = walks.table.size
         table, row = find(walks.table, self._met(front, who, legal, decides), actions)
@@ -326,7 +327,7 @@ class ArrayWalker:
         def fill(carry: tuple[Array, Array]) -> tuple[Array, Array]:
             at, cumulative = carry
             number = at + jnp.arange(self.width, dtype=jnp.int32)
-            legal = apart(table.legal[jnp.minimum(number, table.capacity - 1)])
+            legal = kept_apart(table.legal[jnp.minimum(number, table.capacity - 1)])
             rows = uniform_running(legal, cumulative.shape[1], cumulative.dtype).T
             there = jnp.where(number < size, number, table.capacity)
             return at + self.width, cumulative.at[there].set(rows, mode="drop")
@@ -369,7 +370,7 @@ class ArrayWalker:
             parent = jnp.where(mine, front.sequence[player], parent)
         assert keys is not None
         named = jnp.concatenate([jnp.where(decides, who, 0)[:, None], parent[:, None], keys], axis=1)
-        return apart(Met(named, legal, decides))
+        return kept_apart(Met(named, legal, decides))
 
 
 def cumulative_of(probabilities: Array) -> Array:

@@ -11,7 +11,8 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.traversal import randomness
-from jaxcfr.traversal.walks import PLAYER_CODE, TERMINAL_CODE, Rows, apart, draw, look, take
+from jaxcfr.traversal.walks import PLAYER_CODE, TERMINAL_CODE, Rows, draw, look, take
+from jaxcfr.tree.fusion import kept_apart
 from jaxcfr.tree.game_tree import GameTree
 
 MAX_LANES = 4096
@@ -94,7 +95,7 @@ class Episodes:
             u = jnp.where(explores, u / self.exploration, jnp.where(own, (u - self.exploration) / rest, u))
             followed = draw(self.cumulative, rows, jnp.minimum(u, 1 - np.finfo(dtype).epsneg), moves.most_children)
             any_action = jnp.minimum((u * rows.children).astype(jnp.int32), rows.children - 1)
-            action = apart(jnp.where(explores, any_action, followed))
+            action = kept_apart(jnp.where(explores, any_action, followed))
             flat = rows.base + action * rows.stride
             probability = take(self.probabilities, jnp.where(own, flat, 0))
             drawn = self.exploration / jnp.maximum(rows.children, 1) + (1 - self.exploration) * probability
@@ -103,7 +104,7 @@ class Episodes:
                 values = self._centre(values, rows, going & inner, own, action, sequence, weight, after)
             sequence = jnp.where(own & going, flat - offset, sequence)
             node = jnp.where(inner, rows.target + action, 0)
-            below = apart(look(moves, node))
+            below = kept_apart(look(moves, node))
             stream = randomness.after_draw(stream)
             return *ended(below, sequence, after, walk, stream, values, leaves, node), visited
 

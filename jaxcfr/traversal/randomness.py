@@ -60,7 +60,7 @@ def words(key: Array, t: Array, player: int) -> tuple[Array, Array]:
     return bits[0], bits[1]
 
 
-def apart(seed: tuple[Array, Array]) -> tuple[Array, Array]:
+def others(seed: tuple[Array, Array]) -> tuple[Array, Array]:
     """Two other words, for draws that have nothing to do with those of `seed`."""
     return mix(seed[0] + np.uint32(STEP)), mix(seed[1] + np.uint32(EDGE))
 

@@ -98,7 +98,7 @@ class ExternalSampling(Traversal):
         visited = tally.visited
         if self.baseline is not None:
             episodes = outcome.Episodes(
-                tree, player, randomness.apart(seed), cumulative, probabilities, jnp.asarray(EXPLORATION, tree.dtype)
+                tree, player, randomness.others(seed), cumulative, probabilities, jnp.asarray(EXPLORATION, tree.dtype)
             )
             episodes = dataclasses.replace(episodes, per_history=self.baseline.per_history, keeps_leaves=True)
             _, more, leaves = episodes.run(self.batch)

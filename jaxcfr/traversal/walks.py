@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,7 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.traversal import randomness
+from jaxcfr.tree.fusion import kept_apart
 from jaxcfr.tree.game_tree import GameTree
 from jaxcfr.tree.moves import ACTOR_BITS, Moves
 from jaxcfr.tree.treeplex import Treeplex
@@ -86,25 +87,6 @@ def draw(cumulative: Array, rows: Rows, u: Array, most_children: int) -> Array:
     return low
 
 
-def apart(values: Any) -> Any:
-    """The values, computed once and stored.
-
-    XLA for CPUs would compute them anew wherever they are read, inside of gathers and of products entry by entry
-    (measured: three times as slow). A branch, whose condition always holds, keeps the two apart.
-    """
-    first = jax.tree.leaves(values)[0].reshape(-1)[0]
-    if first.dtype == bool:
-        first = first.astype(jnp.uint8)
-    word = jax.lax.bitcast_convert_type(first, jnp.dtype(f"uint{8 * first.dtype.itemsize}"))
-
-    def branch(values: Any) -> Any:
-        # No number has more bits than that, whatever it is.
-        holds = jax.lax.population_count(word).astype(jnp.int32) <= 64
-        return jax.lax.cond(holds, lambda values: values, lambda values: jax.tree.map(jnp.zeros_like, values), values)
-
-    return jax.lax.platform_dependent(values, cpu=branch, default=lambda values: values)
-
-
 BLOCK = 32
 
 
@@ -120,7 +102,7 @@ def prefix_sums(values: Array) -> Array:
     table = jnp.pad(values, (0, blocks * BLOCK - count)).reshape(blocks, BLOCK)
     triangle = np.triu(np.ones((BLOCK, BLOCK), np.float32))
     inside = jnp.dot(table.astype(jnp.float32), triangle, precision=jax.lax.Precision.HIGHEST).astype(jnp.int32)
-    inside = apart(inside)
+    inside = kept_apart(inside)
     before = prefix_sums(inside[:, -1]) - inside[:, -1]
     return (inside + before[:, None]).reshape(-1)[:count]
 
@@ -247,11 +229,11 @@ class Walker:
             return jax.lax.dynamic_slice_in_dim(column, bottom, width)
 
         columns = (stack.node, stack.stream, stack.sequence, stack.weight)
-        node, stream, sequence, weight = apart(jax.tree.map(window, columns))
+        node, stream, sequence, weight = kept_apart(jax.tree.map(window, columns))
         valid = bottom + slot < stack.top
         if weight is not None:
             valid = valid & (weight != 0)  # what an opponent never plays is worth nothing
-        rows = apart(look(histories.moves, jnp.where(valid, node, 0)))
+        rows = kept_apart(look(histories.moves, jnp.where(valid, node, 0)))
         leaf = valid & (rows.actor == TERMINAL_CODE)
         inner = valid & ~leaf
         chance = rows.actor == CHANCE_CODE
@@ -264,17 +246,17 @@ class Walker:
         action = jnp.zeros_like(node)
         if not self.everyone or self.rolls == 1:
             u = randomness.uniform(self.seed, stream, dtype)
-            action = apart(draw(self.cumulative, rows, u, histories.moves.most_children))
+            action = kept_apart(draw(self.cumulative, rows, u, histories.moves.most_children))
 
         children = rows.children
         if self.choices is not None:
             children = jnp.where(own, take(self.choices.left, jnp.where(own, rows.base - offset, 0)), children)
         count = jnp.where(inner, jnp.where(branches, children, self.rolls), 0)
-        stop = apart(prefix_sums(apart(count)))
+        stop = kept_apart(prefix_sums(kept_apart(count)))
         # Of the topmost histories as many as have room for their children.
         taken = stop[-1] - stop + count <= width
         left_out = jnp.sum(jnp.where(taken, 0, count), dtype=jnp.int32)
-        start, total, taken = apart((jnp.maximum(stop - count - left_out, 0), stop[-1] - left_out, taken))
+        start, total, taken = kept_apart((jnp.maximum(stop - count - left_out, 0), stop[-1] - left_out, taken))
         payoffs = self.tree.payoffs.leaves.payoffs[:, self.player] - self.tree.payoffs.offset[self.player]
         value = jnp.where(leaf & taken, take(payoffs, jnp.where(leaf, rows.target, 0)), 0)
         if weight is not None:
@@ -296,7 +278,7 @@ class Walker:
 
         # Child j belongs to the last history that begins at or before it.
         marks = jnp.zeros(width + 1, jnp.int32).at[jnp.minimum(start, width)].add(1, mode="promise_in_bounds")
-        parent = apart(prefix_sums(marks[:width]) - 1)
+        parent = kept_apart(prefix_sums(marks[:width]) - 1)
         inside = slot < total
         branch = jnp.where(inside, slot - take(start, parent), 0)
         chosen = branch
@@ -313,7 +295,7 @@ class Walker:
             parents = Rows(*(take(column, parent) for column in rows))
             chosen = jnp.where(rolled, draw(self.cumulative, parents, u, histories.moves.most_children), branch)
             below = jnp.where(rolled, randomness.after_draw(below), below)
-        child = take(apart(rows.target + jnp.where(branches, 0, action)), parent) + chosen
+        child = take(kept_apart(rows.target + jnp.where(branches, 0, action)), parent) + chosen
         after = jnp.where(mine, flat + chosen * stride, flat)
         child_weight = None
         if weight is not None and self.probabilities is not None:

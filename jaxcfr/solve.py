@@ -401,7 +401,12 @@ def _choose(condition: Array, new: SolverState, old: SolverState) -> SolverState
     """The new state where the condition holds; `condition` has the shape of the batch."""
     if not condition.ndim:
         return new  # the caller's branch has decided
-    return jax.tree.map(functools.partial(jnp.where, condition), new, old)
+    return jax.tree.map(functools.partial(_where, condition), new, old)
+
+
+def _where(condition: Array, new: Array, old: Array) -> Array:
+    """`jnp.where`, but for the key, which never changes: to choose between two of it would count as using it again."""
+    return old if jnp.issubdtype(old.dtype, jax.dtypes.prng_key) else jnp.where(condition, new, old)
 
 
 def _with_sampling(tree: GameTree, traversal: Traversal, state: SolverState, seed: Any) -> SolverState:
@@ -472,7 +477,7 @@ def run_loop(
 
     def chunk(state: SolverState, steps: Array) -> SolverState:
         def masked(number: Array, state: SolverState) -> SolverState:
-            return jax.tree.map(functools.partial(jnp.where, number < steps), step(state), state)
+            return jax.tree.map(functools.partial(_where, number < steps), step(state), state)
 
         return jax.lax.fori_loop(0, CHUNK, masked, state)
 

@@ -197,12 +197,14 @@ def test_draws_are_uniform_and_all_differ():
     assert len({(int(a), int(b)) for a, b in keys}) == len(keys)
 
 
-def test_no_key_is_used_twice():
+@QUICK
+@pytest.mark.parametrize("name", ["external", "outcome, baselines", "chance"])
+def test_no_key_is_used_twice(name):
+    """In whole solves that go on."""
     tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), dtype="float32").tree
-    state = sampling_state(tree, SAMPLERS["external"])
-    strategy = jaxcfr.uniform_strategy(tree)
     with jax.debug_key_reuse(True):
-        SAMPLERS["external"].regrets(tree, 0, strategy, None, state, jnp.int32(1))
+        state = jaxcfr.solve(tree, jaxcfr.dcfr(), 2, traversal=SAMPLERS[name], seed=jax.random.key(4))
+        assert int(jaxcfr.solve(tree, jaxcfr.dcfr(), 2, state, traversal=SAMPLERS[name]).t) == 4
 
 
 def test_prefix_sums():

@@ -4,7 +4,8 @@ One typed key decides everything. Iteration t takes two words from
 `fold_in(key, t)` with JAX's own generator; every draw inside the iteration is
 a hash of these words, of the number of its walk, and of the actions that led
 to it. So a draw does not depend on how walks are grouped into passes, and
-costs 0.3 ns where threefry costs 5 (measured on a CPU, 32,768 at a time).
+costs 0.3 to 0.6 ns where threefry costs 4 to 5 and XLA's own generator
+("rbg") 10 (measured on a CPU, 32,768 at a time).
 
 The hash is the 32-bit finaliser `lowbias32` of Wellons (2018, "Prospecting for
 hash functions"), a relative of MurmurHash3's (Appleby 2008).

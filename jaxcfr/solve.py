@@ -31,7 +31,7 @@ from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.traversal.base import SamplingState, Traversal, full_tree, none_visited
 from jaxcfr.traversal.full_tree import counterfactual_regrets
-from jaxcfr.traversal.pruning import Stored
+from jaxcfr.traversal.pruning import SafePruning, Stored
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
 from jaxcfr.tree.payoffs import PayoffTable
@@ -192,6 +192,10 @@ def solve(
         _check_best_response(tree, traversal, state)
     if state.blend is not None and traversal.pruning is not None:
         raise OptionError("pruning skips actions that the player's own strategy never plays, and a blend may play them")
+    if state.locks is not None and isinstance(traversal.pruning, SafePruning):
+        raise OptionError(
+            "safe_pruning() catches up by best responses that do not know of locks: use probabilistic_pruning()"
+        )
     check_horizon(variant, state.t, iterations)
     if traversal.samples:
         state = _with_sampling(tree, traversal, state, seed)

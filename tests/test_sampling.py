@@ -487,6 +487,13 @@ def test_pruning_under_floored_regrets_warns():
     three = jaxcfr.lower(jaxcfr.load_game("kuhn_poker(players=3)")).tree
     with pytest.raises(errors.OptionError, match="two players"):
         jaxcfr.solve(three, jaxcfr.vanilla(), 1, traversal=SAFE)
+    lowered = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"))
+    locks = jaxcfr.lock(lowered, {0: {lowered.infoset_keys[0][0]: (0.5, 0.5)}})
+    with pytest.raises(errors.OptionError, match="locks"):
+        jaxcfr.solve(lowered.tree, jaxcfr.vanilla(), 1, traversal=SAFE, locked=locks)
+    trainer = jaxcfr.Trainer(lowered, SAFE, jaxcfr.vanilla(), workers=2, locked=locks)
+    with pytest.raises(errors.OptionError, match="locks"):
+        trainer.train(1)
 
 
 class Kuhn(jaxcfr.Game):

@@ -318,7 +318,7 @@ def test_what_is_wrong_is_said(kuhn):
         ({"seed": -1}, "seed"),
         ({"updates": "backwards"}, "updates"),
         ({"pruning": jaxcfr.probabilistic_pruning(), "algorithm": jaxcfr.outcome_sampling()}, "no pruning"),
-        ({"variance_reduction": jaxcfr.control_variate()}, "no variance_reduction"),
+        ({"variance_reduction": jaxcfr.control_variate(), "algorithm": jaxcfr.full_tree()}, "no variance_reduction"),
         ({"chance_samples": 2}, "no chance_samples"),
     ]:
         with pytest.raises(errors.OptionError, match=words):

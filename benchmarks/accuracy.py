@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import jaxcfr
-from benchmarks.common import GAMES, lower
+from benchmarks.common import GAMES, lower, time_solve
 from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.variants import VARIANTS
 from jaxcfr.tree.game_tree import GameTree
@@ -23,24 +23,34 @@ LOWEST = 1e-16
 """Exploitabilities below this are rounding."""
 
 
-def curve(tree: GameTree, judge: GameTree, variant: Any, seconds: float, stop: float) -> list[tuple[int, float, float]]:
-    """(iterations, seconds, exploitability) while a run goes on: checked at growing intervals, the checks not timed."""
+def made(name: str, horizon: float) -> Any:
+    """The variant of this name, with schedules that long."""
+    if not name.startswith("hs_"):
+        return VARIANTS[name]()
+    return VARIANTS[name](15 if "pcfr" in name else 30, horizon)
+
+
+def curve(
+    tree: GameTree, judge: GameTree, name: str, horizon: float, seconds: float, stop: float
+) -> list[tuple[int, float, float]]:
+    """(iterations, seconds, exploitability) while a run goes on, looked at more and more rarely.
+
+    The seconds are those of so many iterations at the speed that was measured beforehand.
+    """
+    cost = time_solve(tree, made(name, 1e9), min(2.0, seconds))
+    variant = made(name, horizon)
     state = jaxcfr.solve(tree, variant, 0)
-    jax.block_until_ready(jaxcfr.solve(tree, variant, 1))
-    _judged(judge, tree, state)
-    points, done, spent = [], 0, 0.0
-    while spent < seconds:
+    points, done = [], 0
+    while done * cost < seconds:
         step = max(10, done // 4)
         if variant.total is not None:
             step = min(step, int(variant.total) - done)
             if step == 0:
                 break
-        start = time.perf_counter()
-        state = jax.block_until_ready(jaxcfr.solve(tree, variant, step, state))
-        spent += time.perf_counter() - start
+        state = jaxcfr.solve(tree, variant, step, state)
         done += step
         value = _judged(judge, tree, state)
-        points.append((done, spent, value))
+        points.append((done, done * cost, value))
         if value <= stop:
             break
     return points
@@ -65,13 +75,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         tree = lower(name, arguments.dtype, histories=True)
         judge = lower(name, "float64")
         for variant in arguments.variants:
-            if variant.startswith("hs_"):
-                made = VARIANTS[variant](15 if "pcfr" in variant else 30, arguments.horizon)
-            else:
-                made = VARIANTS[variant]()
-            rows.append(
-                {"game": name, "method": variant, "curve": curve(tree, judge, made, arguments.cap, arguments.stop)}
-            )
+            found = curve(tree, judge, variant, arguments.horizon, arguments.cap, arguments.stop)
+            rows.append({"game": name, "method": variant, "curve": found})
         if arguments.dtype == "float32":
             continue
         start = time.perf_counter()

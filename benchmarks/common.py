@@ -65,10 +65,10 @@ def best_mean(run: Callable[[int], Any], seconds: float) -> float:
 
     timed(1)
     iterations = 1
-    while (elapsed := timed(iterations)) < seconds / 50 and iterations < 2**24:
+    while (elapsed := timed(iterations)) < seconds / 200 and iterations < 2**24:
         iterations *= 4
     # Short runs, so that some of them meet a quiet moment of the machine.
-    iterations = max(1, int(iterations * (seconds / 20) / elapsed))
+    iterations = max(1, int(iterations * (seconds / 200) / elapsed))
     means = []
     deadline = time.perf_counter() + seconds
     while len(means) < 3 or time.perf_counter() < deadline:

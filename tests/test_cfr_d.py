@@ -486,9 +486,9 @@ def test_a_game_twenty_times_larger_than_fits_is_solved(tmp_path: Path) -> None:
     sys.path.insert(0, str(Path(__file__).parent.parent))
     from benchmarks import decomposition_memory as memory
 
-    arguments = argparse.Namespace(trunk=20, subgame=20, resolve=50, memory=20, bid=7)
-    once = argparse.Namespace(trunk=1, subgame=1, resolve=1, memory=20, bid=7)
-    limit = 450
+    arguments = argparse.Namespace(trunk=20, subgame=20, resolve=50, memory=20, bid=None)
+    once = argparse.Namespace(trunk=1, subgame=1, resolve=1, memory=20, bid=None)
+    limit = 520
     for method, faces in (("plain", 7), ("cfr-d", 9)):
         memory.measure(method, faces, once, str(tmp_path))
     fits = memory.measure("plain", 7, arguments, str(tmp_path), limit)

@@ -603,7 +603,8 @@ def _run_static(
     return state
 
 
-def _wants_to_stop(answer: Any) -> bool:
+def wants_to_stop(answer: Any) -> bool:
+    """What a callback's answer means."""
     if answer is None:
         return False
     if np.shape(answer) != () or np.asarray(answer).dtype != np.bool_:
@@ -634,7 +635,7 @@ def _run_watched(
         chunk = min(every, left)
         state = run(tree, variant, state, chunk)
         left -= chunk
-        if callback is not None and _wants_to_stop(callback(state)):
+        if callback is not None and wants_to_stop(callback(state)):
             break
         if target is not None and float(exploitability(tree, average_strategy(tree, state), state.locks)) <= target:
             break

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from random_games import copied, forest, from_seed
+from random_games import OnlySampled, Wrapped, copied, forest, from_seed
 
 import jaxcfr
 from jaxcfr import errors
@@ -496,55 +496,22 @@ def test_pruning_under_floored_regrets_warns():
         trainer.train(1)
 
 
-class Kuhn(jaxcfr.Game):
-    """Kuhn poker with chance that can only be sampled, or with players who know their card only."""
-
-    num_players, name = 2, "kuhn"
-
-    def __init__(self, game, forgets):
-        self.game, self.forgets = game, forgets
-
-    def is_terminal(self):
-        return self.game.is_terminal()
-
-    def is_chance(self):
-        return self.game.is_chance()
-
-    def player_to_act(self):
-        return self.game.player_to_act()
-
-    def legal_actions(self):
-        return self.game.legal_actions()
-
-    def terminal_returns(self):
-        return self.game.terminal_returns()
+class Forgetful(Wrapped):
+    """Kuhn poker with players who know their card only."""
 
     def infoset_key(self, player):
-        key = self.game.infoset_key(player)
-        return str(key)[0] if self.forgets else key
-
-    def action_label(self, action):
-        return self.game.action_label(action)
-
-    def chance_outcomes(self):
-        return self.game.chance_outcomes() if self.forgets else None
-
-    def sample_chance(self, rng):
-        return self.game.sample_chance(rng)
-
-    def step(self, action):
-        return Kuhn(self.game.step(action), self.forgets)
+        return str(self.game.infoset_key(player))[0]
 
 
 def test_a_player_who_forgets_is_told_without_a_tree():
     """Player 0 bets or passes, and then no longer knows which."""
     traversal = jaxcfr.external_sampling(batch=16)
     with pytest.raises(errors.RecallError, match="player 0 forgets at information set"):
-        jaxcfr.solve_game(Kuhn(jaxcfr.load_game("kuhn_poker"), True), iterations=2, traversal=traversal)
+        jaxcfr.solve_game(Forgetful(jaxcfr.load_game("kuhn_poker")), iterations=2, traversal=traversal)
 
 
 def test_what_needs_every_outcome_of_chance_says_so():
-    game = Kuhn(jaxcfr.load_game("kuhn_poker"), False)
+    game = OnlySampled(jaxcfr.load_game("kuhn_poker"))
     run = jaxcfr.solve_game(game, jaxcfr.vanilla(), 1, traversal=jaxcfr.external_sampling(batch=4))
     for needs in (
         lambda: jaxcfr.lower(game),

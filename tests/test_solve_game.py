@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from random_games import copied
+from random_games import OnlySampled, copied
 
 import jaxcfr
 from jaxcfr import errors
@@ -18,48 +18,6 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 KUHN = jaxcfr.load_game("kuhn_poker")
 solve_game_module = importlib.import_module("jaxcfr.solve_game")
 _average = solve_game_module._average
-
-
-class OnlySampled(jaxcfr.Game):
-    """A game whose chance can only be sampled."""
-
-    def __init__(self, game):
-        self.game = game
-        self.num_players = game.num_players
-        self.name = "only sampled"
-
-    def is_terminal(self):
-        return self.game.is_terminal()
-
-    def is_chance(self):
-        return self.game.is_chance()
-
-    def player_to_act(self):
-        return self.game.player_to_act()
-
-    def legal_actions(self):
-        return self.game.legal_actions()
-
-    def terminal_returns(self):
-        return self.game.terminal_returns()
-
-    def infoset_key(self, player):
-        return self.game.infoset_key(player)
-
-    def action_label(self, action):
-        return self.game.action_label(action)
-
-    def chance_outcomes(self):
-        return None
-
-    def sample_chance(self, rng):
-        return self.game.sample_chance(rng)
-
-    def step(self, action):
-        return OnlySampled(self.game.step(action))
-
-    def array_game(self):
-        return None
 
 
 @pytest.mark.parametrize("where", ["arrays", "host"])

@@ -20,7 +20,7 @@ from jaxcfr.decomposition.trunk import Trunk
 from jaxcfr.errors import CheckpointError, OptionError
 from jaxcfr.files import require_writable
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
-from jaxcfr.solve import SolverState, Updates, check_iterations, check_updates, check_variant
+from jaxcfr.solve import SolverState, Updates, check_iterations, check_updates, check_variant, wants_to_stop
 from jaxcfr.tree.fusion import apart
 
 TrunkUpdates = Literal["simultaneous", "alternating"]
@@ -120,7 +120,7 @@ def cfr_d(
         done = CFRDSolution(decomposition, state, trunk_regret)
         if checkpoint is not None:
             done.save(checkpoint)
-        if callback is not None and _wants_to_stop(callback(done)):
+        if callback is not None and wants_to_stop(callback(done)):
             break
         if target_exploitability is not None and done.exploitability(resolve_iterations) <= target_exploitability:
             break
@@ -143,14 +143,6 @@ def _check(
     for name, value in (("batch", batch), ("every", every)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1):
             raise OptionError(f"{name} has to be a positive integer, not {value!r}")
-
-
-def _wants_to_stop(answer: Any) -> bool:
-    if answer is None:
-        return False
-    if np.shape(answer) != () or np.asarray(answer).dtype != np.bool_:
-        raise OptionError(f"the callback has to return None or whether to stop (a bool), not {answer!r}")
-    return bool(answer)
 
 
 def _advance(

@@ -45,6 +45,7 @@ from jaxcfr.solve import Updates, check_horizon, check_iterations, check_updates
 from jaxcfr.traversal import array_walks, randomness, table
 from jaxcfr.traversal.array_walks import Touched, Walks
 from jaxcfr.traversal.base import Visited, none_visited
+from jaxcfr.traversal.baselines import Baseline
 from jaxcfr.traversal.host_walks import HostWalker, Infosets
 from jaxcfr.traversal.sampling import ExternalSampling, OutcomeSampling, external_sampling
 from jaxcfr.tree.build import float_dtype
@@ -77,6 +78,7 @@ class TableState(NamedTuple):
         rounding is far below what sampling does.
       pulled: `[C]`, the average's entry of the sequence above when the row was last touched; infinite before.
       cumulative: `[C, A]`, running sums of the strategy of the next iteration along the actions.
+      baseline: `[C, A]` each, the returns of each action to its player; None without `control_variate()`.
       visited: histories visited so far.
       status: of the last walks, see `Walks`.
     """
@@ -92,6 +94,7 @@ class TableState(NamedTuple):
     average: Array
     pulled: Array
     cumulative: Array
+    baseline: Baseline | None
     visited: Visited
     status: Array
 
@@ -197,7 +200,8 @@ def solve_game(
       variant: the regret variant; None means `dcfr_plus()`.
       iterations: how many more.
       run: what an earlier call for the same game returned, to go on from. None starts anew.
-      traversal: `external_sampling()`, the default, or `outcome_sampling()`.
+      traversal: `external_sampling()`, the default, or `outcome_sampling()`, also with `control_variate()` baselines,
+        which here are by the updating player's own information sets.
       seed: an integer, or a typed key; a run that goes on keeps its own.
       updates: "alternating" or "simultaneous", as in `solve`.
       capacity: information sets that the table has room for (rounded up to a power of two). Memory is about
@@ -228,8 +232,11 @@ def solve_game(
         )
     if isinstance(traversal, ExternalSampling) and traversal.pruning is not None:
         raise OptionError("pruning needs a tree: leave it out, or lower the game and use solve")
-    if traversal.baseline is not None:
-        raise OptionError("baselines need a tree: leave baseline out, or lower the game and use solve")
+    if traversal.baseline is not None and (isinstance(traversal, ExternalSampling) or traversal.baseline.per_history):
+        raise OptionError(
+            "baselines of external sampling, and by history, need a tree: leave baseline out, or lower the game and "
+            "use solve; outcome_sampling(baseline=control_variate()) goes without"
+        )
     rows = _power_of_two("capacity", capacity, MAX_CAPACITY)
     require_instance(game, "solve_game")
     arrays = _array_game(game)
@@ -244,6 +251,7 @@ def solve_game(
     width = array_walks.step_width(traversal.batch, int(arrays.num_actions))
     room = _slots(slots, width)
     state = _initial(arrays, variant, rows, seed, chosen) if run is None else run.state
+    state = _with_baseline(state, traversal)
     state = _run_on_device(arrays, variant, traversal, state, int(iterations), updates, width, room)
     _check(arrays, state, room)
     return SampledRun(state, None, arrays)
@@ -295,9 +303,19 @@ def _state(empty: table.Table, variant: RegretVariant, actions: int, seed: Any, 
         average=zeros,
         pulled=jnp.full(rows, jnp.inf, dtype),
         cumulative=jnp.zeros((rows, actions), dtype),
+        baseline=None,
         visited=none_visited(),
         status=jnp.zeros((), jnp.int32),
     )
+
+
+def _with_baseline(state: TableState, traversal: ExternalSampling | OutcomeSampling) -> TableState:
+    """The state with baselines just where the traversal wants them; what was learnt stays."""
+    if traversal.baseline is None:
+        return state._replace(baseline=None)
+    if state.baseline is not None:
+        return state
+    return state._replace(baseline=Baseline(jnp.zeros_like(state.average), jnp.zeros_like(state.average)))
 
 
 def _check(game: Any, state: TableState, slots: int) -> None:
@@ -387,13 +405,28 @@ class _Scratch(NamedTuple):
     """See `Walks`: zero between updates."""
 
     direct: Array
+    returns: tuple[Array, ...]
     met: Array
 
 
+def _scratch(state: TableState, direct: Any = None, returns: Any = None) -> _Scratch:
+    """Zero, but for what is given."""
+    capacity, actions = state.average.shape
+    nothing = jnp.zeros((capacity + 1) * actions, state.average.dtype)
+    if returns is None:
+        returns = () if state.baseline is None else (nothing, nothing)
+    return _Scratch(nothing if direct is None else direct, returns, jnp.zeros(capacity, jnp.int32))
+
+
 def _update(
-    variant: RegretVariant, state: TableState, scratch: _Scratch, touched: Touched, batch: int
+    variant: RegretVariant,
+    traversal: ExternalSampling | OutcomeSampling,
+    state: TableState,
+    scratch: _Scratch,
+    touched: Touched,
 ) -> tuple[TableState, _Scratch]:
     """What a player stores after its walks, and its next strategy."""
+    batch = traversal.batch
     capacity, actions = state.average.shape
     dtype, t = state.average.dtype, state.t.astype(state.average.dtype)
     outside = scratch.direct.shape[0] - 1
@@ -417,18 +450,35 @@ def _update(
             (begin, carry),
         )[1]
 
-    def up(number: Array, direct: Array) -> Array:
-        """A set is worth to the sequence above it what its strategy earns there."""
+    def up(number: Array, carry: tuple[Array, tuple[Array, ...]]) -> tuple[Array, tuple[Array, ...]]:
+        """A set is worth to the sequence above it what its strategy earns there.
 
-        def step(at: Array, end: Array, direct: Array) -> Array:
-            here = block(at, end, direct, state.cumulative)
-            worth = (here.strategy * here.direct).sum(1)
+        Of the returns, a play counts as much as the strategy makes it more likely than the exploring one.
+        """
+
+        def step(begin: Array, end: Array, carry: tuple[Array, tuple[Array, ...]]) -> tuple[Array, tuple[Array, ...]]:
+            direct, returns = carry
+            here = block(begin, end, direct, state.cumulative)
             inner = here.valid & (here.parent >= 0)
-            return direct.at[jnp.where(inner, here.parent, outside)].add(jnp.where(inner, worth, 0))
+            parent = jnp.where(inner, here.parent, outside)
 
-        return over_blocks(touched.stretches - 1 - number, step, direct)
+            def handed_up(totals: Array, values: Array, weights: Array) -> Array:
+                return totals.at[parent].add(jnp.where(inner, (weights * values).sum(1), 0))
 
-    direct = jax.lax.fori_loop(0, touched.stretches, up, scratch.direct)
+            if returns and exploration is not None:
+                legal = table.unpacked(state.table.legal[here.rows], actions).T
+                drawn = exploration * legal / jnp.maximum(legal.sum(1, keepdims=True), 1)
+                drawn = drawn + (1 - exploration) * here.strategy
+                ratio = here.strategy / jnp.where(drawn > 0, drawn, 1)
+                returns = tuple(
+                    handed_up(totals, kept_apart(totals.reshape(-1, actions)[here.rows]), ratio) for totals in returns
+                )
+            return handed_up(direct, here.direct, here.strategy), returns
+
+        return over_blocks(touched.stretches - 1 - number, step, carry)
+
+    exploration = _exploration(traversal, t)
+    direct, returns = jax.lax.fori_loop(0, touched.stretches, up, (scratch.direct, scratch.returns))
     logarithms = state.discounts + _logarithms(variant, t)
     idle_matters = type(variant).discounts is not RegretVariant.discounts
 
@@ -440,9 +490,9 @@ def _update(
         factor = jnp.where(stored.regret > 0, factors[:, 0], factors[:, 1])
         return stored._replace(regret=stored.regret * factor)
 
-    def step(at: Array, end: Array, carry: tuple[TableState, Array, Array]) -> tuple[TableState, Array, Array]:
-        old, direct, met = carry
-        here = block(at, end, direct, old.cumulative)
+    def step(begin: Array, end: Array, carry: tuple[TableState, _Scratch]) -> tuple[TableState, _Scratch]:
+        old, (direct, returns, met) = carry
+        here = block(begin, end, direct, old.cumulative)
         there = jnp.where(here.valid, here.rows, capacity)
         legal = table.unpacked(state.table.legal[here.rows], actions)
         uniform = table.uniform_over(legal, dtype)
@@ -472,13 +522,33 @@ def _update(
             pulled=put(old.pulled, above),
             cumulative=put(old.cumulative, strategy),
         )
-        zeroed = direct.reshape(-1, actions).at[there].add(-here.direct, mode="drop").reshape(-1)
-        return new, zeroed, put(met, 0)
 
-    state, direct, met = jax.lax.fori_loop(
-        0, touched.stretches, lambda number, carry: over_blocks(number, step, carry), (state, direct, scratch.met)
+        def zeroed(totals: Array, values: Array) -> Array:
+            return totals.reshape(-1, actions).at[there].add(-values, mode="drop").reshape(-1)
+
+        if old.baseline is not None and traversal.baseline is not None:
+            newest = tuple(kept_apart(totals.reshape(-1, actions)[here.rows]) for totals in returns)
+            learnt = Baseline(*(values[here.rows] for values in old.baseline)).after(traversal.baseline.decay, *newest)
+            new = new._replace(baseline=Baseline(*map(put, old.baseline, learnt)))
+            returns = tuple(map(zeroed, returns, newest))
+        return new, _Scratch(zeroed(direct, here.direct), returns, put(met, 0))
+
+    state, scratch = jax.lax.fori_loop(
+        0,
+        touched.stretches,
+        lambda number, carry: over_blocks(number, step, carry),
+        (state, _Scratch(direct, returns, scratch.met)),
     )
-    return state, _Scratch(direct.at[outside].set(0), met)
+    # The empty sequence.
+    direct, returns = (jax.tree.map(lambda totals: totals.at[outside].set(0), part) for part in scratch[:2])
+    return state, _Scratch(direct, returns, scratch.met)
+
+
+def _exploration(traversal: ExternalSampling | OutcomeSampling, t: Array) -> Array | None:
+    """Of iteration t; None in external sampling."""
+    if isinstance(traversal, ExternalSampling):
+        return None
+    return jnp.asarray(at(traversal.exploration, t), t.dtype)
 
 
 @functools.partial(jax.jit, static_argnames=("game", "updates", "width", "slots"))
@@ -493,24 +563,21 @@ def _run_on_device(
     slots: int,
 ) -> TableState:
     end = state.t + iterations
-    capacity, actions = state.average.shape
-    none = array_walks.none_touched(capacity, max(width, BLOCK))
+    none = array_walks.none_touched(state.table.capacity, max(width, BLOCK))
     players = range(int(game.num_players))
 
     def iterate(carry: tuple[TableState, _Scratch]) -> tuple[TableState, _Scratch]:
         state, scratch = carry
         state = _begin(variant, state)
-        exploration = None
-        if isinstance(traversal, OutcomeSampling):
-            exploration = jnp.asarray(at(traversal.exploration, state.t.astype(state.average.dtype)))
+        exploration = _exploration(traversal, state.t.astype(state.average.dtype))
         waiting = []
         for player in players:
             seed = randomness.words(state.key, state.t, player)
-            walker = array_walks.ArrayWalker(game, player, seed, exploration, width, slots)
+            walker = array_walks.ArrayWalker(game, player, seed, exploration, state.baseline, width, slots)
             zero = jnp.zeros((), jnp.float32)
             walks = Walks(state.table, state.cumulative, *scratch, none, zero, state.status)
             walks = walker.run(walks, traversal.batch)
-            scratch = _Scratch(walks.direct, walks.met)
+            scratch = _Scratch(walks.direct, walks.returns, walks.met)
             state = state._replace(
                 table=walks.table,
                 cumulative=walks.cumulative,
@@ -520,23 +587,27 @@ def _run_on_device(
             waiting.append(walks.touched)
             if updates == "alternating" or player == players[-1]:
                 for touched in waiting:
-                    state, scratch = _update(variant, state, scratch, touched, traversal.batch)
+                    state, scratch = _update(variant, traversal, state, scratch, touched)
                 waiting = []
         return _end(variant, state), scratch
 
     def fine(state: TableState) -> Array:
         return array_walks.fine(state.table, state.status)
 
-    scratch = _Scratch(jnp.zeros((capacity + 1) * actions, state.average.dtype), jnp.zeros(capacity, jnp.int32))
-    return jax.lax.while_loop(lambda carry: (carry[0].t < end) & fine(carry[0]), iterate, (state, scratch))[0]
+    start = (state, _scratch(state))
+    return jax.lax.while_loop(lambda carry: (carry[0].t < end) & fine(carry[0]), iterate, start)[0]
 
 
 @jax.jit
 def _update_from_host(
-    variant: RegretVariant, state: TableState, touched: Touched, direct: Array, batch: int
+    variant: RegretVariant,
+    traversal: ExternalSampling | OutcomeSampling,
+    state: TableState,
+    touched: Touched,
+    direct: Array,
+    returns: tuple[Array, ...],
 ) -> TableState:
-    scratch = _Scratch(direct, jnp.zeros(state.table.capacity, jnp.int32))
-    return _update(variant, state, scratch, touched, batch)[0]
+    return _update(variant, traversal, state, _scratch(state, direct, returns), touched)[0]
 
 
 _begin_from_host = jax.jit(_begin)
@@ -561,6 +632,7 @@ def _run_on_host(
     else:
         assert run.infosets is not None
         infosets, state = run.infosets.copy(), run.state
+    state = _with_baseline(state, traversal)
     for _ in range(iterations):
         state = _begin_from_host(variant, state)
         exploration = None
@@ -572,36 +644,38 @@ def _run_on_host(
             strategy = np.asarray(state.strategy) if updates == "alternating" else fixed
             numbers = np.asarray(jnp.stack(randomness.words(state.key, state.t, player))).tolist()
             rng = np.random.default_rng(numbers)
-            walker = HostWalker(game, infosets, strategy, rng, exploration, MAX_STEPS)
-            direct: dict[tuple[int, int], float] = {}
+            baseline = None if state.baseline is None else np.asarray(state.baseline.mean())
+            walker = HostWalker(game, infosets, strategy, rng, exploration, baseline, MAX_STEPS)
+            totals: dict[tuple[int, int], np.ndarray] = {}
             for _ in range(traversal.batch):
-                walker.walk(player, direct)
+                walker.walk(player, totals)
                 if len(infosets.owner) > capacity:
                     raise TableFullError(
                         f"more information sets were met than the table has room for: {len(infosets.owner):,} in "
                         f"iteration {int(state.t)}; give a larger capacity"
                     )
             state = state._replace(visited=state.visited.add(jnp.float32(walker.visited)))
-            waiting.append(direct)
+            waiting.append(totals)
             if updates == "alternating" or player == players[-1]:
                 state = _grown(state, infosets)
-                for values in waiting:
-                    arrays = _from_walks(infosets, values, *state.average.shape)
-                    state = _update_from_host(variant, state, *arrays, traversal.batch)
+                for totals in waiting:
+                    touched, (direct, *returns) = _from_walks(infosets, totals, *state.average.shape)
+                    learnt = () if state.baseline is None else tuple(returns)
+                    state = _update_from_host(variant, traversal, state, touched, direct, learnt)
                 waiting = []
         state = _end_from_host(variant, state)
     return SampledRun(state, infosets, game)
 
 
 def _from_walks(
-    infosets: Infosets, direct: dict[tuple[int, int], float], capacity: int, actions: int
+    infosets: Infosets, totals: dict[tuple[int, int], np.ndarray], capacity: int, actions: int
 ) -> tuple[Touched, np.ndarray]:
-    """The rows that walks came to, one level after the other, and payoffs by sequence."""
+    """The rows that walks came to, one level after the other, and what was added up by sequence (see `HostWalker`)."""
     rows: set[int] = set()
-    values = np.zeros((capacity + 1) * actions)
-    for (row, action), value in direct.items():
+    values = np.zeros((3, (capacity + 1) * actions))
+    for (row, action), value in totals.items():
         if row >= 0:
-            values[row * actions + action] = value
+            values[:, row * actions + action] = value
         while row >= 0 and row not in rows:
             rows.add(row)
             row, _ = infosets.parent[row]
@@ -659,6 +733,7 @@ def _grown(state: TableState, infosets: Infosets) -> TableState:
         average=jnp.asarray(pad(state.average)),
         pulled=jnp.asarray(pad(state.pulled, np.inf)),
         cumulative=jnp.asarray(cumulative, dtype),
+        baseline=jax.tree.map(lambda leaf: jnp.asarray(pad(leaf)), state.baseline),
     )
 
 

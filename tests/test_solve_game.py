@@ -55,6 +55,52 @@ def test_sampled_regrets_are_unbiased(where, traversal):
         assert np.all(error <= 4 * rows.std(0, ddof=1) / np.sqrt(len(rows)) + 1e-12), key
 
 
+@pytest.mark.parametrize("where", ["arrays", "host"])
+def test_baselines_leave_the_mean_and_take_variance(where):
+    """Regrets of one more iteration after two that learnt baselines, many times, against those of the tree."""
+    lowered = jaxcfr.lower(KUHN)
+    game = KUHN.array_game() if where == "arrays" else OnlySampled(KUHN)
+    count, spread = 60 if where == "arrays" else 25, []
+    for baseline in (None, jaxcfr.control_variate(1.0)):
+        traversal = jaxcfr.outcome_sampling(0.5, batch=64, baseline=jaxcfr.control_variate(1.0))
+        options = {"updates": "simultaneous", "capacity": 64}
+        begun = jaxcfr.solve_game(game, jaxcfr.vanilla(), 2, traversal=traversal, seed=1, **options)
+        profile = begun.profile()
+        owner, strategy = np.asarray(begun.state.table.owner), np.asarray(begun.state.strategy)
+        keys = [key for player in range(2) for key in profile.infoset_keys[player]]
+        rows = [row for player in range(2) for row in np.flatnonzero(owner == player)]
+        assert len(rows) == 12
+        played = {key: strategy[row, :2] for key, row in zip(keys, rows, strict=True)}
+        flat = []
+        for player in range(2):
+            values = np.array(jaxcfr.uniform_strategy(lowered.tree)[player])
+            treeplex = lowered.tree.treeplexes[player]
+            for key, number in lowered.infoset_numbers[player].items():
+                first, stride = int(treeplex.first[number]), int(treeplex.stride[number])
+                values[first + stride * np.arange(2)] = played[key]
+            flat.append(jnp.asarray(values))
+        weights = tuple(t.realization_weights(values) for t, values in zip(lowered.tree.treeplexes, flat, strict=True))
+        exact = {}
+        for player in range(2):
+            regrets = np.asarray(counterfactual_regrets(lowered.tree, player, weights, flat[player]))
+            treeplex = lowered.tree.treeplexes[player]
+            for key, number in lowered.infoset_numbers[player].items():
+                first, stride = int(treeplex.first[number]), int(treeplex.stride[number])
+                exact[key] = regrets[first + stride * np.arange(2)]
+        walk = jaxcfr.outcome_sampling(0.5, batch=16, baseline=baseline)
+        samples = []
+        for seed in range(count):
+            state = begun.state._replace(key=jax.random.key(seed))
+            after = jaxcfr.solve_game(game, jaxcfr.vanilla(), 1, begun._replace(state=state), traversal=walk, **options)
+            samples.append(np.asarray(after.state.regrets.regret - begun.state.regrets.regret)[rows, :2])
+        samples = np.array(samples)
+        error = np.abs(samples.mean(0) - np.array([exact[key] for key in keys]))
+        assert np.all(error <= 4 * samples.std(0, ddof=1) / np.sqrt(count) + 1e-12)
+        spread.append(samples.var(0).sum())
+    print("variance without and with baselines:", spread)
+    assert spread[1] < 0.8 * spread[0]
+
+
 def assert_same_bits(a, b):
     for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
         if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
@@ -184,7 +230,8 @@ def test_rows_that_no_walk_comes_to_make_up_for_it(name):
             stretches=np.int32(len(ends)),
             length=np.int32(len(ordered)),
         )
-        state = solve_game_module._update_from_host(variant, state, touched, jnp.asarray(direct), 1)
+        walk = jaxcfr.external_sampling(batch=1)
+        state = solve_game_module._update_from_host(variant, walk, state, touched, jnp.asarray(direct), ())
         state = solve_game_module._end_from_host(variant, state)
 
         # Every row, from the definitions.
@@ -228,6 +275,12 @@ def test_wrong_input():
         jaxcfr.solve_game(KUHN, capacity=0)
     with pytest.raises(errors.OptionError, match="seed"):
         jaxcfr.solve_game(KUHN, seed=-1)
+    for traversal in (
+        jaxcfr.external_sampling(baseline=jaxcfr.control_variate()),
+        jaxcfr.outcome_sampling(baseline=jaxcfr.control_variate(per_history=True)),
+    ):
+        with pytest.raises(errors.OptionError, match="need a tree"):
+            jaxcfr.solve_game(KUHN, traversal=traversal)
     run = jaxcfr.solve_game(OnlySampled(KUHN), iterations=0)
     with pytest.raises(errors.SolverError, match="another game"):
         jaxcfr.solve_game(KUHN, iterations=1, run=run)

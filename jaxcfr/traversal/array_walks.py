@@ -18,6 +18,7 @@ from jax import Array
 
 from jaxcfr.games.array_game import CHANCE, TERMINAL
 from jaxcfr.traversal import randomness
+from jaxcfr.traversal.baselines import Baseline
 from jaxcfr.traversal.table import BITS, Met, Table, counted, find, nth, packed, unpacked
 from jaxcfr.traversal.walks import prefix_sums, take
 from jaxcfr.tree.fusion import kept_apart
@@ -103,6 +104,7 @@ class Walks(NamedTuple):
       table: the information sets met so far.
       cumulative: `[C, A]`, each row's strategy summed up along the actions.
       direct: `[(C + 1) A]`, payoffs at leaves, by the updating player's last sequence (the last of all: the empty one).
+      returns: the same without importance weights, and the number of plays; only where baselines are learnt, else ().
       met: int32 `[C]`, above 0 at rows of `touched`.
       touched: the updating player's rows.
       visited: float32, histories visited.
@@ -112,6 +114,7 @@ class Walks(NamedTuple):
     table: Table
     cumulative: Array
     direct: Array
+    returns: tuple[Array, ...]
     met: Array
     touched: Touched
     visited: Array
@@ -143,6 +146,7 @@ class ArrayWalker:
       player: who updates.
       seed: two words.
       exploration: of outcome sampling; None walks every action (external sampling).
+      baseline: `[C, A]` each, what actions are expected to be worth to their player, for outcome sampling; or None.
       width: S.
       slots: histories that the stack has room for, besides the S of a step.
     """
@@ -151,6 +155,7 @@ class ArrayWalker:
     player: int
     seed: tuple[Array, Array]
     exploration: Array | None
+    baseline: Baseline | None
     width: int
     slots: int
 
@@ -252,11 +257,14 @@ class ArrayWalker:
         front = kept_apart(front)
         who = jax.vmap(game.player)(front.state).astype(jnp.int32)
         leaf = active & (who == TERMINAL)
-        payoff = jax.vmap(game.returns)(front.state)[:, self.player].astype(dtype)
-        if front.weight is not None:
-            payoff = payoff * front.weight
+        payoff = jnp.where(leaf, jax.vmap(game.returns)(front.state)[:, self.player].astype(dtype), 0)
         mine = front.sequence[self.player]
-        direct = walks.direct.at[jnp.where(leaf & (mine >= 0), mine, last)].add(jnp.where(leaf, payoff, 0))
+        ended = jnp.where(leaf & (mine >= 0), mine, last)
+        direct = walks.direct.at[ended].add(payoff if front.weight is None else payoff * front.weight)
+        returns = tuple(
+            total.at[ended].add(value)
+            for total, value in zip(walks.returns, (payoff, leaf.astype(dtype)), strict=False)
+        )
 
         mask = jax.vmap(game.legal_actions)(front.state)
         legal, actions = kept_apart((packed(mask), who))[0], mask.shape[1]
@@ -287,6 +295,7 @@ class ArrayWalker:
             chosen = exploration / jnp.maximum(number, 1) + (1 - exploration) * played
             weight = jnp.where(own, weight / jnp.where(own & (chosen > 0), chosen, 1), weight)
             count = jnp.ones_like(who)
+            direct = self._centred(direct, at, own & (row >= 0), mask, action, front.weight, weight)
         chance = active & (who == CHANCE)
         action, sound = jax.lax.cond(
             jnp.any(chance),
@@ -317,7 +326,24 @@ class ArrayWalker:
         stack = Stack(top, stack.begun, jax.tree.map(push, stack.front, pushed))
         met, touched = self._touch(walks.met, walks.touched, row, own & (row >= 0))
         visited = walks.visited + active.sum(dtype=jnp.float32)
-        return stack, Walks(table, cumulative, direct, met, touched, visited, status)
+        return stack, Walks(table, cumulative, direct, returns, met, touched, visited, status)
+
+    def _centred(
+        self, direct: Array, row: Array, own: Array, legal: Array, action: Array, before: Any, after: Array
+    ) -> Array:
+        """Adds the baselines of all actions where the player draws one, and takes off that of the drawn one.
+
+        `before` and `after` are the weights of the plays; in expectation nothing is added (Schmid et al. 2019, Eq. 9).
+        """
+        if self.baseline is None:
+            return direct
+        actions, last = legal.shape[1], direct.shape[0] - 1
+        expected = kept_apart(Baseline(*(values[row] for values in self.baseline)).mean())
+        each = row[:, None] * actions + jnp.arange(actions, dtype=jnp.int32)
+        added = jnp.where(own[:, None] & legal, before[:, None] * expected, 0)
+        direct = direct.at[jnp.where(own[:, None], each, last)].add(added)
+        drawn = jnp.take_along_axis(expected, action[:, None], axis=1)[:, 0]
+        return direct.at[jnp.where(own, row * actions + action, last)].add(jnp.where(own, -after * drawn, 0))
 
     def _with_new_rows(self, cumulative: Array, table: Table, before: Array) -> Array:
         """New rows lie side by side; they play uniformly."""

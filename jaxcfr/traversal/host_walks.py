@@ -75,6 +75,7 @@ class HostWalker:
       strategy: `[C, A]`; rows that are zero, or missing, play uniformly.
       rng: draws everything.
       exploration: of outcome sampling; None walks every action of the player (external sampling).
+      baseline: `[C, A]`, what actions are expected to be worth to their player, for outcome sampling; or None.
       max_steps: plays with more moves than this are taken for endless.
     """
 
@@ -85,6 +86,7 @@ class HostWalker:
         strategy: np.ndarray,
         rng: np.random.Generator,
         exploration: float | None,
+        baseline: np.ndarray | None,
         max_steps: int,
     ) -> None:
         self.game = game
@@ -92,11 +94,15 @@ class HostWalker:
         self.strategy = strategy
         self.rng = rng
         self.exploration = exploration
+        self.baseline = baseline
         self.max_steps = max_steps
         self.visited = 0
 
-    def walk(self, player: int, direct: dict[tuple[int, int], float]) -> None:
-        """One walk; adds its payoffs to the last sequence (row, action) of each leaf; (-1, 0) is the empty one."""
+    def walk(self, player: int, totals: dict[tuple[int, int], np.ndarray]) -> None:
+        """One walk; adds to the last sequence (row, action) of each leaf; (-1, 0) is the empty one.
+
+        Three numbers: the direct values, the payoffs without importance weights, and the plays.
+        """
         players = int(self.game.num_players)
         stack: list[tuple[Any, tuple[tuple[int, int], ...], float, tuple[Hashable, ...]]] = [
             (self.game, ((-1, 0),) * players, 1.0, ())
@@ -108,7 +114,8 @@ class HostWalker:
                 raise GameError(f"{game_name(game)}: a play has not ended after {self.max_steps:,} moves")
             if game.is_terminal():
                 payoffs = checks.payoffs(game.terminal_returns(), players)
-                direct[last[player]] = direct.get(last[player], 0.0) + weight * float(payoffs[player])
+                payoff = float(payoffs[player])
+                _add(totals, last[player], weight * payoff, payoff, 1.0)
                 continue
             if game.is_chance():
                 action = game.sample_chance(self.rng)
@@ -125,7 +132,11 @@ class HostWalker:
                 choice = int(self.rng.choice(len(actions), p=probabilities))
                 choices = (choice,)
                 if actor == player:
-                    weight /= float(probabilities[choice])
+                    before, weight = weight, weight / float(probabilities[choice])
+                    if self.baseline is not None and row < len(self.baseline):
+                        # The baselines of all actions instead of that of the drawn one.
+                        for action, worth in enumerate(self.baseline[row, : len(actions)].tolist()):
+                            _add(totals, (row, action), worth * (before - weight * (action == choice)))
             for choice in choices:
                 after = (*last[:actor], (row, choice), *last[actor + 1 :])
                 stack.append((game.step(actions[choice]), after, weight, (*path, actions[choice])))
@@ -137,3 +148,8 @@ class HostWalker:
             if total > 0:
                 return played / total
         return np.full(count, 1 / count)
+
+
+def _add(totals: dict[tuple[int, int], np.ndarray], sequence: tuple[int, int], *values: float) -> None:
+    found = totals.setdefault(sequence, np.zeros(3))
+    found[: len(values)] += values

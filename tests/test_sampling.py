@@ -15,6 +15,7 @@ from jaxcfr import errors
 from jaxcfr.traversal import baselines, outcome, pruning, randomness, walks
 from jaxcfr.traversal.full_tree import counterfactual_regrets
 from jaxcfr.traversal.sampling import _cumulative, _probabilities
+from jaxcfr.tree.fusion import kept_apart
 from jaxcfr.tree.moves import private_chance
 
 CASES = Path(__file__).parent / "cases"
@@ -614,6 +615,6 @@ def test_compiled_weights_are_those_of_single_operations(faces):
 @pytest.mark.parametrize("first", [np.int8(-3), np.int32(2**31 - 1), np.uint32(2**32 - 1), np.float32(3e38), True])
 def test_what_is_kept_apart_stays_what_it_is(first):
     values = {"a": np.array([first, first]), "b": np.arange(3.0)}
-    kept = jax.jit(lambda values: walks.apart(values))(values)
+    kept = jax.jit(lambda values: kept_apart(values))(values)
     for name, value in values.items():
         np.testing.assert_array_equal(kept[name], value)

@@ -10,6 +10,7 @@ What has to hold:
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import signal
@@ -244,7 +245,7 @@ def test_history_target_and_progress(kuhn, capsys):
     assert mine.iterations_done < 2000
 
 
-def test_ctrl_c_loses_nothing(kuhn, monkeypatch, tmp_path):
+def test_ctrl_c_loses_nothing(kuhn, monkeypatch, tmp_path, request):
     mine, calls = trainer(kuhn), []
     advance = workers.advance
 
@@ -255,6 +256,9 @@ def test_ctrl_c_loses_nothing(kuhn, monkeypatch, tmp_path):
         return advance(*arguments)
 
     monkeypatch.setattr(workers, "advance", interrupted)
+    # In the background of a shell the signal is ignored.
+    request.addfinalizer(functools.partial(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt):
         mine.train(100_000_000, checkpoint=tmp_path / "run.ckpt")
     done = mine.iterations_done

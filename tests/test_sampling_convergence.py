@@ -26,16 +26,14 @@ REACHED = {
 }
 
 
-def variant_of(name, iterations):
-    if not name.startswith("hs_"):
-        return VARIANTS[name]()
-    return VARIANTS[name](15 if "pcfr" in name else 30, iterations)
+# The schedules of `hs_...` weight the average by t^30 or t^15: it is that of the last few iterates, with their noise.
+SENSIBLE = [name for name in VARIANTS if not name.startswith("hs_")]
 
 
 def gap_after(game, traversal, variant):
     factory, iterations = TRAVERSALS[traversal]
     tree = jaxcfr.lower(jaxcfr.load_game(game), dtype="float32").tree
-    state = jaxcfr.solve(tree, variant_of(variant, iterations), iterations, traversal=factory(), seed=1)
+    state = jaxcfr.solve(tree, VARIANTS[variant](), iterations, traversal=factory(), seed=1)
     return float(jaxcfr.nash_conv(tree, jaxcfr.average_strategy(tree, state)))
 
 
@@ -55,10 +53,10 @@ def test_convergence(game, traversal):
 
 @pytest.mark.slow
 @QUICK
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", SENSIBLE)
 @pytest.mark.parametrize("traversal", TRAVERSALS)
 @pytest.mark.parametrize("game", GAMES)
-def test_convergence_of_every_variant(game, traversal, variant):
+def test_convergence_of_every_sensible_variant(game, traversal, variant):
     gap = gap_after(game, traversal, variant)
     print(f"{game} {traversal} {variant}: NashConv {gap:.4f}")
     jax.clear_caches()

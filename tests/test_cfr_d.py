@@ -531,3 +531,11 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert status == 2
         assert message in err
         assert len(err.splitlines()) == 1
+
+
+def test_arguments_of_another_type() -> None:
+    game = jaxcfr.load_game("kuhn_poker")
+    with pytest.raises(errors.OptionError, match="memory_limit"):
+        decompose(game, 3, memory_limit="20MB")  # type: ignore[arg-type]
+    with pytest.raises(errors.OptionError, match="CFRDSolution"):
+        cfr_d(decompose(game, 3), 5, 5, solution=7)  # type: ignore[arg-type]

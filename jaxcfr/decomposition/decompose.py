@@ -315,7 +315,9 @@ def decompose(
       NotTwoPlayerConstantSumError: the game is for another number of players, or general-sum.
       OptionError: an argument makes no sense.
     """
-    if memory_limit is not None and (isinstance(memory_limit, bool) or not memory_limit > 0):
+    if memory_limit is not None and (
+        isinstance(memory_limit, bool) or not isinstance(memory_limit, int | float | np.integer) or not memory_limit > 0
+    ):
         raise OptionError(f"memory_limit has to be a positive number of bytes, not {memory_limit!r}")
     dtype = float_dtype(dtype)
     if _from_rules(game, from_rules, memory_limit):

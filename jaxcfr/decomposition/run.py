@@ -106,6 +106,8 @@ def cfr_d(
     if solution is None:
         state = trunks.begin(decomposition.trunk, trunk_regret)
     else:
+        if not isinstance(solution, CFRDSolution):
+            raise OptionError(f"solution has to be a CFRDSolution of this decomposition, not {solution!r}")
         state = solution.state_for(decomposition, trunk_regret)
     advance = _advance(decomposition, trunk_regret, solver, updates, batch)
     done = CFRDSolution(decomposition, state, trunk_regret)

@@ -108,6 +108,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     """
     shown = os.fspath(path)
     try:
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+            raise ValueError("it is not a regular file")  # a device may have no end
         with open(path, "rb") as file:
             data = file.read()
     except (OSError, ValueError) as error:

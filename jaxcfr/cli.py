@@ -335,7 +335,9 @@ def solve(
     if out is not None:
         require_writable(out)
     if checkpoint is not None:
-        require_writable(checkpoint, CheckpointError)
+        target = require_writable(checkpoint, CheckpointError)
+        if out is not None and os.path.realpath(out) == target:
+            raise OptionError(f"--out and --checkpoint are the same file, {checkpoint}: give them different names")
     with _precision(dtype):
         device = _device()
         with progress_bar() as progress:
@@ -387,7 +389,7 @@ def solve(
     if run.stopped_by is None:
         return 0
     saved = f"the average so far is saved in {out}" if run.saved else "nothing is saved"
-    if checkpoint is not None:
+    if checkpoint is not None and not split:
         saved += f", and {checkpoint} goes on from here"
     _note(f"stopped after {_count(trainer.iterations_done, 'iteration')}; {saved}")
     return 128 + run.stopped_by

@@ -297,7 +297,7 @@ def probabilities_of(lowered: Any, player: int, number: int, given: Any) -> np.n
             row[place[0]] = _probability(value, where)
     else:
         try:
-            values = list(given)
+            values = list(() if isinstance(given, str | bytes) else given)
         except TypeError as error:
             raise ProfileError(f"probabilities are needed at {where}, not {given!r}") from error
         if len(values) != len(actions):

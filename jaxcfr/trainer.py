@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxcfr import checkpoint, workers
 from jaxcfr.analytics import expected_payoffs, gains, require_constant_sum
+from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import AnalyticsError, CheckpointError, JaxCFRError, OptionError
 from jaxcfr.files import require_writable
 from jaxcfr.games.registry import load_game
@@ -28,7 +29,7 @@ from jaxcfr.progress import ProgressBar, progress_bar
 from jaxcfr.regret.schedules import Hyperparameter
 from jaxcfr.regret.text import describe
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
-from jaxcfr.solve import Updates, check_horizon, check_iterations, count_unvisited, solve
+from jaxcfr.solve import Updates, check_horizon, check_iterations, check_variant, count_unvisited, solve
 from jaxcfr.traversal.base import Traversal
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.traversal.sampling import external_sampling
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 CHUNK_SECONDS = 0.2
 """The solver is called for about this long at a time: how fast Ctrl-C and the progress bar respond."""
+
+TRACED = "a Trainer works outside of jit, vmap and grad only: there, use solve"
 
 EVERY = 100
 """Iterations between evaluations where a target is set and nothing else is said."""
@@ -158,7 +161,12 @@ class Trainer:
         self.tree: GameTree = game_or_tree if self.lowered is None else self.lowered.tree
         self.algorithm = _with_options(algorithm, pruning, variance_reduction, chance_samples)
         self.regret = regret
-        self.seed = seed
+        check_variant(regret)
+        as_key(seed)
+        if not is_concrete(self.tree, self.algorithm, regret, seed):
+            raise OptionError(TRACED)
+        is_key = isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key)
+        self.seed = seed if is_key else int(seed)
         self.updates: Updates = updates
         self.workers = _count("workers", jax.device_count() if workers is None else workers)
         if not self.algorithm.samples:
@@ -176,7 +184,6 @@ class Trainer:
         self._reset()
         if locked is not None:
             self.lock(locked)
-        as_key(seed)
         solve(self.tree, regret, 0, traversal=self.algorithm, seed=seed, updates=updates)  # checks all of them
 
     def __repr__(self) -> str:
@@ -212,8 +219,15 @@ class Trainer:
         for name in settings:
             if name not in known:
                 raise OptionError(f"a Trainer has no setting {name!r}; they are {', '.join(sorted(known))}")
-        if "algorithm" in settings and not settings["algorithm"].samples:
-            given["workers"] = 1
+        algorithm = settings.get("algorithm", self.algorithm)
+        if isinstance(algorithm, Traversal):
+            if not algorithm.samples:
+                given["workers"] = 1
+            # The constructor takes what is none of these for what was not given.
+            for name, field, none in _OPTIONS:
+                if name in settings and settings[name] == none and hasattr(algorithm, field):
+                    algorithm = dataclasses.replace(algorithm, **{field: none})  # type: ignore[type-var]
+            settings["algorithm"] = algorithm
         other = Trainer(self.tree if self.lowered is None else self.lowered, **{**given, **settings})
         other._set_blends(self._blends)
         other._callback = self._callback
@@ -264,15 +278,15 @@ class Trainer:
           HorizonError: the run would go past the end of the variant's hyperparameter schedules.
           CheckpointError: the checkpoint cannot be written.
         """
-        check_iterations(iterations)
+        _check_iterations(iterations)
         if target_exploitability is not None:
             require_constant_sum(self.tree, "target_exploitability", "look at nash_conv in the history instead")
             number = isinstance(target_exploitability, int | float | np.number)
-            if not number or not target_exploitability >= 0:
+            if not number or isinstance(target_exploitability, bool) or not target_exploitability >= 0:
                 raise OptionError(
                     f"target_exploitability has to be a number of at least 0, not {target_exploitability!r}"
                 )
-            eval_every = eval_every or EVERY
+            eval_every = EVERY if eval_every is None else eval_every
         for name, value in (("eval_every", eval_every), ("checkpoint_every", checkpoint_every)):
             if value is not None:
                 _count(name, value)
@@ -340,7 +354,7 @@ class Trainer:
           OptionError: an argument makes no sense.
           HorizonError: as `train`.
         """
-        check_iterations(total)
+        _check_iterations(total)
         with _interrupts() as interrupts, progress_bar(False) as bar:
             self.run_split(total, Watch(interrupts, bar), workers)
         self._ended(interrupts)
@@ -356,7 +370,7 @@ class Trainer:
                 stacklevel=3,
             )
             count = 1
-        if count == 1 and self.workers == 1:
+        if not total or (count == 1 and self.workers == 1):  # a split of nothing leaves the tables of all workers
             self.run(total, watch)
             return
         check_horizon(self.regret, self.iterations_done, total)
@@ -475,7 +489,9 @@ class Trainer:
         Raises:
           OptionError, ProfileError, StrategyError: see `jaxcfr.blend`.
         """
-        self._set_blends({**self._blends, player: (policy, schedule)})
+        if isinstance(player, bool) or not isinstance(player, int | np.integer):
+            raise OptionError(f"player has to be an integer from 0 to {self.tree.num_players - 1}, not {player!r}")
+        self._set_blends({**self._blends, int(player): (policy, schedule)})
 
     def blend_all(self, policy: Any, schedule: Hyperparameter) -> None:
         """`blend_opponent` for every player."""
@@ -726,23 +742,33 @@ def _lowered(game_or_tree: Any, dtype: Any = None) -> LoweredGame | None:
     return lower(load_game(game_or_tree) if isinstance(game_or_tree, str) else game_or_tree, dtype=dtype)
 
 
+_OPTIONS: tuple[tuple[str, str, Any], ...] = (
+    ("pruning", "pruning", None),
+    ("variance_reduction", "baseline", None),
+    ("chance_samples", "rolls", 1),
+)
+"""Arguments of the constructor, the fields of a traversal that they are, and what stands for nothing."""
+
+
 def _with_options(algorithm: Any, pruning: Any, variance_reduction: Any, chance_samples: Any) -> Traversal:
     """The algorithm with the options that are fields of it."""
     if not isinstance(algorithm, Traversal):
         hint = f"; call it: {algorithm.__name__}()" if hasattr(algorithm, "__name__") else ""
         raise OptionError(f"algorithm has to be one such as jaxcfr.external_sampling(), not {algorithm!r}{hint}")
     samples = _count("chance_samples", chance_samples)
-    for name, field, value in (
-        ("pruning", "pruning", pruning),
-        ("variance_reduction", "baseline", variance_reduction),
-        ("chance_samples", "rolls", None if samples == 1 else samples),
-    ):
-        if value is None:
+    for (name, field, none), value in zip(_OPTIONS, (pruning, variance_reduction, samples), strict=True):
+        if value == none:
             continue
         if field not in {known.name for known in dataclasses.fields(algorithm)}:  # type: ignore[arg-type]
             raise OptionError(f"{_snake(type(algorithm).__name__)} has no {name}")
         algorithm = dataclasses.replace(algorithm, **{field: value})  # type: ignore[type-var]
     return algorithm
+
+
+def _check_iterations(iterations: Any) -> None:
+    if isinstance(iterations, jax.core.Tracer):
+        raise OptionError(TRACED)
+    check_iterations(iterations)
 
 
 def _count(name: str, value: Any) -> int:

@@ -184,6 +184,12 @@ def test_what_no_file_can_hold(kuhn, saved, tmp_path, monkeypatch):
         with pytest.raises(errors.CheckpointError):
             trainer.train(3, checkpoint=wrong)
         assert trainer.iterations_done == 6  # known before the work is done
+    with pytest.raises(errors.CheckpointError, match="not a regular file"):
+        jaxcfr.Trainer.load("/dev/zero" if os.path.exists("/dev/zero") else os.devnull)
+    number = jaxcfr.Trainer(kuhn, SAMPLER, seed=jnp.int32(3), workers=2)
+    number.save(tmp_path / "seed.ckpt")
+    assert jaxcfr.Trainer.load(tmp_path / "seed.ckpt").seed == number.seed == 3
+    (tmp_path / "seed.ckpt").unlink()
     before = path.read_bytes()
 
     def full(*arguments):

@@ -837,6 +837,7 @@ def test_lock(command, json_lines, refused, tmp_path):
         ('{"0": {"9": {"bet": 1}}}', "no information set '9'"),
         ('{"0": {"0": {"fold": 1}}}', "'fold'"),
         ('{"0": {"0": [0.5, 0.6]}}', "no distribution"),
+        ('{"0": {"0": "01"}}', "2 probabilities"),
         ('{"5": {"0": [0.5, 0.5]}}', "no player 5"),
     ]:
         path.write_text(text)
@@ -853,6 +854,7 @@ def test_lock(command, json_lines, refused, tmp_path):
         ([*SAMPLED, "--workers", 2, "--split", "--eval-every", 3], "--eval-every"),
         (["--resume"], "--checkpoint"),
         (["--checkpoint", os.devnull], "regular file"),
+        (["--checkpoint", os.path.join(CASES, "c"), "--out", os.path.join(CASES, ".", "c")], "same file"),
         (["--checkpoint", os.path.join(CASES, "none", "c")], "directory"),
     ],
 )

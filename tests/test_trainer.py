@@ -208,6 +208,24 @@ def test_replace_begins_anew(kuhn):
         mine.replace(colour=1)
 
 
+def test_replace_takes_options_off_again(kuhn):
+    pruned = trainer(
+        kuhn, regret=jaxcfr.dcfr(), algorithm=jaxcfr.external_sampling(pruning=jaxcfr.probabilistic_pruning())
+    )
+    assert pruned.replace(pruning=None).algorithm.pruning is None
+    assert pruned.replace(seed=1).algorithm == pruned.algorithm
+    assert trainer(kuhn, algorithm=jaxcfr.chance_sampling(3)).replace(chance_samples=1).algorithm.rolls == 1
+
+
+def test_a_split_of_nothing_changes_nothing(kuhn):
+    mine, other = trainer(kuhn).train(4), trainer(kuhn).train(4)
+    mine.train_split(0)
+    assert_same_bits(mine.strategy(), other.strategy())
+    for worker in range(3):
+        with pytest.warns(UserWarning, match="of 3"):
+            assert_same_bits(mine.regret_table(worker).regrets, other.regret_table(worker).regrets)
+
+
 def test_callbacks_are_called_once_a_window(kuhn):
     mine = trainer(kuhn)
     seen = []
@@ -320,6 +338,7 @@ def test_what_is_wrong_is_said(kuhn):
         ({"workers": 0}, "workers"),
         ({"workers": 2.0}, "workers"),
         ({"seed": -1}, "seed"),
+        ({"regret": None}, "variant"),
         ({"updates": "backwards"}, "updates"),
         ({"pruning": jaxcfr.probabilistic_pruning(), "algorithm": jaxcfr.outcome_sampling()}, "no pruning"),
         ({"variance_reduction": jaxcfr.control_variate(), "algorithm": jaxcfr.full_tree()}, "no variance_reduction"),
@@ -336,6 +355,11 @@ def test_what_is_wrong_is_said(kuhn):
     for call, words in [
         (lambda: mine.train(-1), "iterations"),
         (lambda: mine.train(5, eval_every=0), "eval_every"),
+        (lambda: mine.train(5, eval_every=0, target_exploitability=0), "eval_every"),
+        (lambda: mine.train(5, target_exploitability=True), "target"),
+        (lambda: jax.jit(mine.train)(5), "outside of jit"),
+        (lambda: mine.replace(algorithm="x"), "algorithm"),
+        (lambda: mine.blend_opponent([0], lambda key: [1, 0], 0.5), "player"),
         (lambda: mine.train(5, checkpoint_every=2), "checkpoint"),
         (lambda: mine.train(5, target_exploitability=-1), "target"),
         (lambda: mine.train(5, target_exploitability="low"), "target"),

@@ -197,6 +197,7 @@ def solve(
             "safe_pruning() catches up by best responses that do not know of locks: use probabilistic_pruning()"
         )
     check_horizon(variant, state.t, iterations)
+    traversal.check_schedules(state.t, iterations)
     if traversal.samples:
         state = _with_sampling(tree, traversal, state, seed)
     if variant.floored and traversal.pruning is not None:

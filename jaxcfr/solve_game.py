@@ -24,6 +24,7 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.array_play import TablePolicy, make_table
+from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import (
     ChanceNotEnumerableError,
     GameError,
@@ -212,6 +213,7 @@ def solve_game(
 
     Raises:
       OptionError: an argument makes no sense.
+      SolverError: the run is of another game, or stores what another variant needs; or under `jit` or `vmap`.
       TableFullError: more information sets were met than the table has room for.
       GameTooLargeError: the walks leave more histories to be looked at than the stack has room for.
       HorizonError: the run would go past the end of the variant's hyperparameter schedules.
@@ -245,7 +247,13 @@ def solve_game(
         raise SolverError(f"expected the SampledRun that solve_game returns, not {type(run).__name__}")
     if run is not None and run.game is not arrays and run.game is not game and run.game != arrays:
         raise SolverError(f"the run is of another game: {game_name(run.game)}")
-    check_horizon(variant, 0 if run is None else run.state.t, int(iterations))
+    if not is_concrete(seed, variant, traversal, run):
+        raise SolverError("solve_game runs outside of jit and vmap: a hash table is filled step by step")
+    if run is not None:
+        _check_stored(variant, run.state)
+    begin = 0 if run is None else run.state.t
+    check_horizon(variant, begin, int(iterations))
+    traversal.check_schedules(begin, int(iterations))
     if arrays is None:
         return _run_on_host(game, variant, int(iterations), run, traversal, seed, updates, rows, chosen)
     width = array_walks.step_width(traversal.batch, int(arrays.num_actions))
@@ -269,6 +277,16 @@ def _array_game(game: Any) -> Any:
     method = getattr(game, "array_game", None)
     arrays = None if method is None else method()
     return arrays if arrays is not None and chance_is_enumerable(arrays) else None
+
+
+def _check_stored(variant: RegretVariant, state: TableState) -> None:
+    """Raises `SolverError` for a variant that stores other things."""
+    expected = jax.tree.structure(jax.eval_shape(variant.init, state.average))
+    if str(jax.tree.structure(state.regrets)) != str(expected):
+        raise SolverError(
+            f"the run stores {type(state.regrets).__name__}, and {type(variant).__name__} stores other things: go on "
+            "with the variant that it was begun with, or one that stores the same"
+        )
 
 
 def _slots(slots: Any, width: int) -> int:
@@ -332,6 +350,13 @@ def _check(game: Any, state: TableState, slots: int) -> None:
             f"{name}: player {int(state.table.owner[row])} forgets at information set {key!r}: its histories differ in "
             "what the player did before; counterfactual regret minimization needs perfect recall"
         )
+    if int(state.table.mixed) >= 0:
+        row = int(state.table.mixed)
+        key = Describe(game).infoset_key(np.asarray(state.table.keys[row, 2:]), int(state.table.owner[row]))
+        raise GameError(
+            f"{name}: information set {key!r} of player {int(state.table.owner[row])} has other legal actions in some "
+            "of its histories than in others"
+        )
     status = int(state.status)
     if status == array_walks.NO_ROOM:
         raise GameTooLargeError(
@@ -344,6 +369,7 @@ def _check(game: Any, state: TableState, slots: int) -> None:
         array_walks.NO_PLAYER: f"player(state) is neither a player (0 to {int(game.num_players) - 1}), nor -1 for "
         "chance, nor -2 for the end",
         array_walks.NO_CHANCE: "the probabilities of chance are negative, or do not sum to 1",
+        array_walks.NO_PAYOFF: f"a payoff is not finite in {state.average.dtype}",
     }
     if status in broken:
         raise GameError(f"{name}: {broken[status]} (iteration {int(state.t)}; jaxcfr.validate_game tells where)")

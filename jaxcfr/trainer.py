@@ -32,7 +32,7 @@ from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.solve import Updates, check_horizon, check_iterations, check_variant, count_unvisited, solve
 from jaxcfr.traversal.base import Traversal
 from jaxcfr.traversal.randomness import as_key
-from jaxcfr.traversal.sampling import external_sampling
+from jaxcfr.traversal.sampling import check_baseline, check_pruning, external_sampling
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.lower import LoweredGame, lower
 
@@ -756,6 +756,8 @@ def _with_options(algorithm: Any, pruning: Any, variance_reduction: Any, chance_
         hint = f"; call it: {algorithm.__name__}()" if hasattr(algorithm, "__name__") else ""
         raise OptionError(f"algorithm has to be one such as jaxcfr.external_sampling(), not {algorithm!r}{hint}")
     samples = _count("chance_samples", chance_samples)
+    check_pruning(pruning)
+    check_baseline(variance_reduction)
     for (name, field, none), value in zip(_OPTIONS, (pruning, variance_reduction, samples), strict=True):
         if value == none:
             continue

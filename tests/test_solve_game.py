@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from random_games import OnlySampled, copied
+from random_games import OnlySampled, Wrapped, copied
 
 import jaxcfr
 from jaxcfr import errors
@@ -353,7 +353,8 @@ class Broken(jaxcfr.ArrayGame):
 
     def legal_actions(self, state):
         none = (self.how == "actions") & (state["move"] == 1)
-        return jnp.arange(2) < jnp.where(none, 0, 2)
+        fewer = (self.how == "mixed") & (state["move"] == 1) & (state["last"] == 1)
+        return jnp.arange(2) < jnp.where(none, 0, jnp.where(fewer, 1, 2))
 
     def chance_probabilities(self, state):
         return jnp.array([0.5, 0.2 if self.how == "chance" else 0.5])
@@ -362,7 +363,7 @@ class Broken(jaxcfr.ArrayGame):
         return {"move": state["move"] + 1, "last": action}
 
     def returns(self, state):
-        return state["last"][None].astype(float)
+        return jnp.where(self.how == "payoff", jnp.nan, state["last"])[None].astype(float)
 
     def infoset(self, state, player):
         return jnp.stack([state["move"], state["last"] * 0])
@@ -370,12 +371,66 @@ class Broken(jaxcfr.ArrayGame):
 
 @pytest.mark.parametrize(
     ("how", "message"),
-    [("endless", "10,000 moves"), ("player", "neither a player"), ("actions", "no legal"), ("chance", "do not sum")],
+    [
+        ("endless", "10,000 moves"),
+        ("player", "neither a player"),
+        ("actions", "no legal"),
+        ("chance", "do not sum"),
+        ("payoff", "not finite"),
+        ("mixed", "has other legal actions"),
+    ],
 )
 def test_broken_rules_are_told(how, message):
-    traversal = jaxcfr.outcome_sampling(batch=1)
+    traversal = jaxcfr.outcome_sampling(batch=1 if how == "endless" else 16)
     with pytest.raises(errors.GameError, match=f"broken: .*{message}"):
         jaxcfr.solve_game(Broken(how), iterations=1, traversal=traversal, capacity=2**15)
+
+
+class Mixed(Wrapped):
+    """Kuhn poker in which a player may only bet with one of the cards, but does not see which it has."""
+
+    def legal_actions(self):
+        actions = self.game.legal_actions()
+        return actions[:1] if str(self.game.infoset_key(self.game.player_to_act()))[0] == "2" else actions
+
+    def infoset_key(self, player):
+        return str(self.game.infoset_key(player))[1:]
+
+
+class Nobody(Wrapped):
+    """Kuhn poker in which a player acts who does not exist."""
+
+    def player_to_act(self):
+        return 7
+
+
+@pytest.mark.parametrize(("broken", "message"), [(Mixed, "has the actions"), (Nobody, "player_to_act")])
+def test_broken_rules_of_plain_games_are_told_with_the_path(broken, message):
+    traversal = jaxcfr.external_sampling(batch=16)
+    with pytest.raises(errors.GameError, match=rf"wrapped: at .*{message}"):
+        jaxcfr.solve_game(broken(KUHN), iterations=3, traversal=traversal)
+
+
+def test_a_run_goes_on_with_what_it_stores_only_and_outside_of_transformations():
+    traversal = jaxcfr.external_sampling(batch=2)
+    run = jaxcfr.solve_game(KUHN, jaxcfr.dcfr(), 0, traversal=traversal, capacity=16)
+    with pytest.raises(errors.SolverError, match="stores other things"):
+        jaxcfr.solve_game(KUHN, jaxcfr.pcfr_plus(), 1, run, traversal=traversal)
+    with pytest.raises(errors.SolverError, match="outside of jit and vmap"):
+        jax.vmap(lambda seed: jaxcfr.solve_game(KUHN, iterations=1, seed=seed, traversal=traversal).state.average)(
+            jnp.arange(2)
+        )
+
+
+def test_exploration_stays_in_range():
+    falling = jaxcfr.outcome_sampling(jaxcfr.linear(0.5, -0.5, 10), batch=2)
+    tree = jaxcfr.lower(KUHN).tree
+    for run in (
+        lambda: jaxcfr.solve(tree, jaxcfr.dcfr(), 10, traversal=falling),
+        lambda: jaxcfr.solve_game(KUHN, jaxcfr.dcfr(), 10, traversal=falling),
+    ):
+        with pytest.raises(errors.OptionError, match=r"exploration has to be .* at t = 10"):
+            run()
 
 
 def test_the_horizon_of_schedules():

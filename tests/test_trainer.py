@@ -391,3 +391,10 @@ def test_variance_falls_with_the_number_of_workers(kuhn):
     for count in (2, 8):
         assert 0.6 / count < strategies[count] / strategies[1] < 1.6 / count
         assert found[count][-1] < found[1][-1] * 1.6 / count
+
+
+@pytest.mark.parametrize("option", ["pruning", "variance_reduction"])
+@pytest.mark.parametrize("value", ["x", jaxcfr.safe_pruning, jaxcfr.control_variate, 3])
+def test_options_of_the_algorithm_are_checked_at_once(kuhn, option, value):
+    with pytest.raises(errors.OptionError, match="has to be"):
+        jaxcfr.Trainer(kuhn, **{option: value})

@@ -35,7 +35,7 @@ DEPTH = 64
 MAX_STEPS = 10_000
 """A play with more moves than this is taken to be endless."""
 
-FINE, NO_ROOM, ENDLESS, NO_ACTION, NO_PLAYER, NO_CHANCE = range(6)
+FINE, NO_ROOM, ENDLESS, NO_ACTION, NO_PLAYER, NO_CHANCE, NO_PAYOFF = range(7)
 """Values of `Walks.status`."""
 
 
@@ -123,7 +123,7 @@ class Walks(NamedTuple):
 
 def fine(table: Table, status: Array) -> Array:
     """Whether nothing has gone wrong."""
-    return (status == FINE) & (table.size <= table.capacity) & (table.forgetful < 0)
+    return (status == FINE) & (table.size <= table.capacity) & (table.forgetful < 0) & (table.mixed < 0)
 
 
 def none_touched(capacity: int, width: int) -> Touched:
@@ -307,6 +307,7 @@ class ArrayWalker:
         over = stack.top + self.width > self.slots + self.width
         wrong = (
             (NO_CHANCE, ~sound),
+            (NO_PAYOFF, ~jnp.all(jnp.isfinite(payoff))),
             (NO_PLAYER, jnp.any(active & ((who < TERMINAL) | (who >= game.num_players)))),
             (NO_ACTION, jnp.any(decides & (number == 0))),
             (ENDLESS, jnp.any(active & (front.depth > MAX_STEPS))),

@@ -58,6 +58,13 @@ class Traversal:
         """Whether regrets are estimates, made of random numbers."""
         return True
 
+    def check_schedules(self, t: Any, iterations: Any) -> None:
+        """Looks at schedules in the first and in the last of the iterations after t.
+
+        Raises:
+          OptionError: one is out of range.
+        """
+
     def init(self, tree: GameTree) -> Any:
         """The `memory` of a run before its first iteration: by default there is none."""
         return ()

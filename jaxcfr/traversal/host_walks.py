@@ -39,16 +39,14 @@ class Infosets:
         """The row of the information set of `player`, who acts at `game`; `last` is its last (row, action) or (-1, 0).
 
         Raises:
-          GameError: the rules are broken.
+          BrokenRuleError: the rules are broken.
           RecallError: the information set was met after another last action of the player.
         """
         key = game.infoset_key(player)
+        checks.hashable("infoset_key()", key)
+        actions = tuple(checks.moves("legal_actions()", game.legal_actions()))
         row = self.rows.get((player, key))
         if row is None:
-            try:
-                actions = tuple(checks.moves("legal_actions()", game.legal_actions()))
-            except checks.BrokenRuleError as error:
-                raise GameError(f"{game_name(game)}: at {format_path(path)}: {error}") from error.__cause__
             row = len(self.owner)
             self.rows[player, key] = row
             self.owner.append(player)
@@ -58,7 +56,13 @@ class Infosets:
             self.parent.append(last)
             self.level.append(0 if last[0] < 0 else self.level[last[0]] + 1)
             self.most_actions = max(self.most_actions, len(actions))
-        elif self.parent[row] != last:
+            return row
+        if self.actions[row] != actions:
+            raise checks.BrokenRuleError(
+                f"information set {key!r} of player {player} has the actions {list(actions)!r} here and "
+                f"{list(self.actions[row])!r} elsewhere"
+            )
+        if self.parent[row] != last:
             raise RecallError(
                 f"player {player} forgets at information set {key!r}: its histories differ in what the player did "
                 "before; counterfactual regret minimization needs perfect recall"
@@ -102,26 +106,41 @@ class HostWalker:
         """One walk; adds to the last sequence (row, action) of each leaf; (-1, 0) is the empty one.
 
         Three numbers: the direct values, the payoffs without importance weights, and the plays.
+
+        Raises:
+          GameError: the rules are broken.
+          RecallError: a player forgets what it did.
         """
-        players = int(self.game.num_players)
+        self.path: tuple[Hashable, ...] = ()
+        try:
+            self._walk(player, totals)
+        except checks.BrokenRuleError as error:
+            where = f"at {format_path(self.path)}" if self.path else "at the root"
+            raise GameError(f"{game_name(self.game)}: {where}: {error}") from error.__cause__
+
+    def _walk(self, player: int, totals: dict[tuple[int, int], np.ndarray]) -> None:
+        players = checks.num_players(self.game.num_players)
         stack: list[tuple[Any, tuple[tuple[int, int], ...], float, tuple[Hashable, ...]]] = [
             (self.game, ((-1, 0),) * players, 1.0, ())
         ]
         while stack:
             game, last, weight, path = stack.pop()
+            self.path = path
+            if game is None:
+                raise checks.BrokenRuleError("step() returned None, not the history that follows")
             self.visited += 1
             if len(path) > self.max_steps:
                 raise GameError(f"{game_name(game)}: a play has not ended after {self.max_steps:,} moves")
-            if game.is_terminal():
+            if checks.flag("is_terminal()", game.is_terminal()):
                 payoffs = checks.payoffs(game.terminal_returns(), players)
                 payoff = float(payoffs[player])
                 _add(totals, last[player], weight * payoff, payoff, 1.0)
                 continue
-            if game.is_chance():
+            if checks.flag("is_chance()", game.is_chance()):
                 action = game.sample_chance(self.rng)
                 stack.append((game.step(action), last, weight, (*path, action)))
                 continue
-            actor = game.player_to_act()
+            actor = checks.player(game.player_to_act(), players)
             row = self.infosets.find(game, actor, last[actor], path)
             actions = self.infosets.actions[row]
             choices: Sequence[int] = range(len(actions))

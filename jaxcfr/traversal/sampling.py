@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxcfr.concrete import is_concrete
@@ -155,6 +156,15 @@ class OutcomeSampling(Traversal):
     baseline: ControlVariate | None
     batch: int = dataclasses.field(metadata={"static": True})
 
+    def check_schedules(self, t: Any, iterations: Any) -> None:
+        """See `Traversal.check_schedules`."""
+        if not isinstance(self.exploration, SCHEDULES) or not is_concrete(self.exploration, t, iterations):
+            return
+        if np.ndim(t) or not iterations:
+            return
+        for step in sorted({int(t) + 1, int(t) + int(iterations)}):
+            _require_exploration(self.exploration(jnp.asarray(float(step))), f" at t = {step}")
+
     def init(self, tree: GameTree) -> tuple[Baseline, ...]:
         """Baselines of everyone's payoffs, or nothing."""
         return () if self.baseline is None else self.baseline.init(tree)
@@ -207,9 +217,8 @@ def external_sampling(
     Raises:
       OptionError: an argument makes no sense.
     """
-    if pruning is not None and not isinstance(pruning, ProbabilisticPruning | SafePruning):
-        raise OptionError(f"pruning has to be safe_pruning(), probabilistic_pruning() or None, not {pruning!r}")
-    _check_baseline(baseline)
+    check_pruning(pruning)
+    check_baseline(baseline)
     return ExternalSampling(_batch(batch), pruning, baseline)
 
 
@@ -254,13 +263,27 @@ def outcome_sampling(
       OptionError: an argument makes no sense.
     """
     exploration = hyperparameter("exploration", exploration)
-    if not isinstance(exploration, SCHEDULES) and is_concrete(exploration) and not 0 < float(exploration) <= 1:
-        raise OptionError(f"exploration has to be above 0 and at most 1, not {exploration}")
-    _check_baseline(baseline)
+    if not isinstance(exploration, SCHEDULES) and is_concrete(exploration):
+        _require_exploration(exploration, "")
+    check_baseline(baseline)
     return OutcomeSampling(exploration, baseline, _batch(batch))
 
 
-def _check_baseline(baseline: Any) -> None:
+def _require_exploration(value: Any, when: str) -> None:
+    number = np.asarray(value)
+    # The leaves of a batch, which a vmap takes apart, all have to make sense.
+    if not np.all((number > 0) & (number <= 1)):
+        raise OptionError(f"exploration has to be above 0 and at most 1, not {value}{when}")
+
+
+def check_pruning(pruning: Any) -> None:
+    """Refuses what is none."""
+    if pruning is not None and not isinstance(pruning, ProbabilisticPruning | SafePruning):
+        raise OptionError(f"pruning has to be safe_pruning(), probabilistic_pruning() or None, not {pruning!r}")
+
+
+def check_baseline(baseline: Any) -> None:
+    """Refuses what is none."""
     if baseline is not None and not isinstance(baseline, ControlVariate):
         raise OptionError(f"baseline has to be control_variate() or None, not {baseline!r}")
 

@@ -41,6 +41,7 @@ class Table(NamedTuple):
       legal: `[C, ceil(A / 32)]` uint32, a bit for each legal action.
       size: int32, rows in use; more than C once the table is full.
       forgetful: int32, a row that was met with two different parents, or -1: imperfect recall.
+      mixed: int32, a row that was met with two different sets of legal actions, or -1: broken rules.
     """
 
     marks: Array
@@ -50,6 +51,7 @@ class Table(NamedTuple):
     legal: Array
     size: Array
     forgetful: Array
+    mixed: Array
 
     @property
     def capacity(self) -> int:
@@ -74,6 +76,7 @@ def empty_table(capacity: int, width: int, num_actions: int) -> Table:
         legal=jnp.zeros((capacity, -(-num_actions // BITS)), jnp.uint32),
         size=jnp.zeros((), jnp.int32),
         forgetful=jnp.full((), -1, jnp.int32),
+        mixed=jnp.full((), -1, jnp.int32),
     )
 
 
@@ -98,8 +101,14 @@ def find(table: Table, met: Met, num_actions: int) -> tuple[Table, Array]:
     nowhere = jnp.full(home.shape, -1, jnp.int32)
     position, row, _ = jax.lax.while_loop(lambda carry: jnp.any(carry[2]), look, (position, nowhere, met.active))
     table, row = _insert(table, met, mark, position, row, num_actions)
-    differs = met.active & (row >= 0) & (table.keys[jnp.maximum(row, 0), 1] != met.keys[:, 1])
-    return table._replace(forgetful=jnp.maximum(table.forgetful, jnp.max(jnp.where(differs, row, -1)))), row
+    there, known = jnp.maximum(row, 0), met.active & (row >= 0)
+    forgets = known & (table.keys[there, 1] != met.keys[:, 1])
+    mixes = known & jnp.any(table.legal[there] != met.legal, axis=1)
+
+    def highest(found: Array, before: Array) -> Array:
+        return jnp.maximum(before, jnp.max(jnp.where(found, row, -1)))
+
+    return table._replace(forgetful=highest(forgets, table.forgetful), mixed=highest(mixes, table.mixed)), row
 
 
 def _hash(keys: Array) -> tuple[Array, Array]:
@@ -161,6 +170,7 @@ def _insert(table: Table, met: Met, mark: Array, position: Array, row: Array, nu
             legal=table.legal.at[place].set(met.legal, mode="drop"),
             size=table.size + wins.sum(dtype=jnp.int32),
             forgetful=table.forgetful,
+            mixed=table.mixed,
         )
         row = jnp.where(fits, new, row)
         return table, position, row, pending & ~wins & (table.size <= capacity)

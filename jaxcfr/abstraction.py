@@ -13,7 +13,8 @@ import numpy as np
 
 from jaxcfr.errors import GameError, OptionError, ProfileError
 from jaxcfr.games import checks
-from jaxcfr.games.base import Action, Game, Payoff, Probability, action_label, game_name
+from jaxcfr.games.base import Action, Game, game_name
+from jaxcfr.games.wrapped import WrappedGame
 from jaxcfr.profile import Profile
 from jaxcfr.tree.lower import LoweredGame, lower
 
@@ -42,10 +43,10 @@ class Identity:
         return game.legal_actions()
 
 
-class _Wrapper(Game):
+class _Wrapper(WrappedGame):
     """A history of a game inside another one; forwards everything."""
 
-    __slots__ = ("inner", "num_players")
+    __slots__ = ()
 
     def __init__(self, inner: Any) -> None:
         checks.require_instance(inner, type(self).__name__)
@@ -54,16 +55,7 @@ class _Wrapper(Game):
             hint = "; jaxcfr.as_game makes one of an array game" if hasattr(inner, "init") else hint
             what = f"{type(self).__name__} needs a game with the methods of jaxcfr.Game"
             raise GameError(f"{what}, not {type(inner).__name__!r}{hint}")
-        self.inner = inner
-        self.num_players: int = inner.num_players
-
-    def _wrap(self, inner: Any) -> Any:
-        raise NotImplementedError
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("inner", "num_players"):
-            raise AttributeError(name)
-        return getattr(self.inner, name)
+        super().__init__(inner)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r})"
@@ -74,46 +66,6 @@ class _Wrapper(Game):
         return f"{game_name(self.inner)}, {self._change}"
 
     _change = "wrapped"
-
-    def is_terminal(self) -> bool:
-        """As inside."""
-        return self.inner.is_terminal()
-
-    def is_chance(self) -> bool:
-        """As inside."""
-        return self.inner.is_chance()
-
-    def player_to_act(self) -> int:
-        """As inside."""
-        return self.inner.player_to_act()
-
-    def chance_outcomes(self) -> Sequence[tuple[Action, Probability]] | None:
-        """As inside."""
-        return self.inner.chance_outcomes()
-
-    def sample_chance(self, rng: np.random.Generator) -> Action:
-        """As inside."""
-        return self.inner.sample_chance(rng)
-
-    def legal_actions(self) -> Sequence[Action]:
-        """As inside."""
-        return self.inner.legal_actions()
-
-    def step(self, action: Action) -> Any:
-        """The history after an action, wrapped."""
-        return self._wrap(self.inner.step(action))
-
-    def terminal_returns(self) -> Sequence[Payoff]:
-        """As inside."""
-        return self.inner.terminal_returns()
-
-    def infoset_key(self, player: int) -> Hashable:
-        """As inside."""
-        return self.inner.infoset_key(player)
-
-    def action_label(self, action: Action) -> str:
-        """As inside."""
-        return action_label(self.inner, action)
 
     def abstract_key(self, player: int, key: Hashable) -> Hashable:
         """The key that an information set of the innermost game has here."""

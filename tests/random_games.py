@@ -17,6 +17,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from jaxcfr.games.base import Game
+from jaxcfr.games.wrapped import WrappedGame
 
 CHANCE = "chance"
 TERMINAL = "terminal"
@@ -211,51 +212,19 @@ def copied(game: Any, name: str = "copied game") -> TreeGame:
     return TreeGame(copy(game), game.num_players, name)
 
 
-class Wrapped(Game):
+class Wrapped(WrappedGame):
     """A game that does as another one; subclasses change some of it."""
 
-    def __init__(self, game: Any) -> None:
-        self.game = game
-        self.num_players = game.num_players
-        self.name = "wrapped"
+    name = "wrapped"
 
-    def is_terminal(self) -> bool:
-        return self.game.is_terminal()
-
-    def is_chance(self) -> bool:
-        return self.game.is_chance()
-
-    def player_to_act(self) -> int:
-        return self.game.player_to_act()
-
-    def legal_actions(self) -> Any:
-        return self.game.legal_actions()
-
-    def chance_outcomes(self) -> Any:
-        return self.game.chance_outcomes()
-
-    def sample_chance(self, rng: Any) -> Any:
-        return self.game.sample_chance(rng)
-
-    def terminal_returns(self) -> Any:
-        return self.game.terminal_returns()
-
-    def infoset_key(self, player: int) -> Any:
-        return self.game.infoset_key(player)
-
-    def action_label(self, action: Any) -> str:
-        return self.game.action_label(action)
-
-    def step(self, action: Any) -> Game:
-        return type(self)(self.game.step(action))
+    def _wrap(self, inner: Any) -> Any:
+        return type(self)(inner)
 
 
 class OnlySampled(Wrapped):
     """A game whose chance can only be sampled."""
 
-    def __init__(self, game: Any) -> None:
-        super().__init__(game)
-        self.name = "only sampled"
+    name = "only sampled"
 
     def chance_outcomes(self) -> Any:
         return None

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from random_games import from_seed
+from random_games import Wrapped, from_seed
 
 import jaxcfr
 from jaxcfr import errors
@@ -201,3 +201,15 @@ def test_blueprints_of_abstracted_games() -> None:
     assert blueprint.profile().average_strategy(1, "0b") == {"pass": 0.5, "bet": 0.5}
     with pytest.raises(errors.GameError, match="is empty"):
         jaxcfr.Blueprint.train_abstracted(game, Keep(lambda game, player: []), 5)
+
+
+def test_a_game_that_walks_itself_is_walked_as_it_was_abstracted():
+    """Its own walk would be that of the game inside."""
+
+    class Walking(Wrapped):
+        def walk_histories(self, max_nodes):
+            raise AssertionError("the inner game was walked")
+
+    first = Keep(lambda game, player: tuple(game.legal_actions())[:1])
+    tree = jaxcfr.lower(jaxcfr.Abstracted(Walking(jaxcfr.load_game("kuhn_poker")), first)).tree
+    assert tree.num_histories == 1 + 3 + 6 * 3  # the deal, and three histories of each of its six ends

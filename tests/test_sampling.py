@@ -501,7 +501,7 @@ class Forgetful(Wrapped):
     """Kuhn poker with players who know their card only."""
 
     def infoset_key(self, player):
-        return str(self.game.infoset_key(player))[0]
+        return str(self.inner.infoset_key(player))[0]
 
 
 def test_a_player_who_forgets_is_told_without_a_tree():

@@ -390,11 +390,11 @@ class Mixed(Wrapped):
     """Kuhn poker in which a player may only bet with one of the cards, but does not see which it has."""
 
     def legal_actions(self):
-        actions = self.game.legal_actions()
-        return actions[:1] if str(self.game.infoset_key(self.game.player_to_act()))[0] == "2" else actions
+        actions = self.inner.legal_actions()
+        return actions[:1] if str(self.inner.infoset_key(self.inner.player_to_act()))[0] == "2" else actions
 
     def infoset_key(self, player):
-        return str(self.game.infoset_key(player))[1:]
+        return str(self.inner.infoset_key(player))[1:]
 
 
 class Nobody(Wrapped):

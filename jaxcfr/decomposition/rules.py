@@ -15,11 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.decomposition.source import Cut, CutGame, as_predicate, asked, connected, zero_sum
+from jaxcfr.decomposition.source import Cut, CutGame, as_depth, as_predicate, asked, connected, zero_sum
 from jaxcfr.decomposition.subtree import Piece
 from jaxcfr.errors import NotTwoPlayerConstantSumError, OptionError, SubgameError
 from jaxcfr.games.array_game import TERMINAL, Describe, as_game, is_array_game, x64_enabled
 from jaxcfr.games.base import game_name
+from jaxcfr.games.wrapped import WrappedGame
 from jaxcfr.subgames.part import Part, root_labels
 from jaxcfr.subgames.whole import Whole
 from jaxcfr.tree.build import build_tree
@@ -279,10 +280,9 @@ class ArrayRules(Rules):
 
 def _array_cut(name: str, game: Any, cut: Cut) -> Callable[[Any, Array], Array]:
     """The cut as a traceable function of a state and its depth."""
-    if isinstance(cut, int) and not isinstance(cut, bool):
-        if cut < 0:
-            raise OptionError(f"cut has to be a depth of at least 0, not {cut}")
-        return lambda state, depth: depth >= cut
+    limit = as_depth(cut)
+    if limit is not None:
+        return lambda state, depth: depth >= limit
     predicate = as_predicate(cut)
     if cut == "round":
         if not hasattr(game, "rounds_ended"):
@@ -297,49 +297,32 @@ def _array_cut(name: str, game: Any, cut: Cut) -> Callable[[Any, Array], Array]:
     return lambda state, depth: predicate(state)
 
 
-class _StoppedGame:
+class _StoppedGame(WrappedGame):
     """A plain game that ends at a cut."""
 
-    def __init__(self, history: Any, depth: int, cut: Callable[[Any, int], bool]) -> None:
-        self.history = history
-        self.num_players = history.num_players
+    __slots__ = ("_cut", "_depth", "ends", "stops")
+
+    def __init__(self, inner: Any, depth: int, cut: Callable[[Any, int], bool]) -> None:
+        super().__init__(inner)
         self._depth = depth
         self._cut = cut
-        self.ends = bool(history.is_terminal())
-        self.stops = not self.ends and cut(history, depth)
+        self.ends = bool(inner.is_terminal())
+        self.stops = not self.ends and cut(inner, depth)
 
-    @property
-    def name(self) -> str:
-        """Of the game."""
-        return game_name(self.history)
+    def _wrap(self, inner: Any) -> _StoppedGame:
+        return _StoppedGame(inner, self._depth + 1, self._cut)
 
     def is_terminal(self) -> bool:
+        """There, and at the cut."""
         return self.ends or self.stops
 
     def terminal_returns(self) -> Any:
-        return self.history.terminal_returns() if self.ends else (0,) * self.num_players
-
-    def step(self, action: Any) -> _StoppedGame:
-        return _StoppedGame(self.history.step(action), self._depth + 1, self._cut)
+        """Nothing at the cut."""
+        return self.inner.terminal_returns() if self.ends else (0,) * self.num_players
 
     def is_chance(self) -> bool:
-        return not self.stops and self.history.is_chance()
-
-    def player_to_act(self) -> int:
-        return self.history.player_to_act()
-
-    def chance_outcomes(self) -> Any:
-        return self.history.chance_outcomes()
-
-    def legal_actions(self) -> Any:
-        return self.history.legal_actions()
-
-    def infoset_key(self, player: int) -> Hashable:
-        return self.history.infoset_key(player)
-
-    def action_label(self, action: Any) -> str:
-        label = getattr(self.history, "action_label", None)
-        return str(action) if label is None else str(label(action))
+        """As inside, above the cut."""
+        return not self.stops and self.inner.is_chance()
 
 
 class _Joined:
@@ -374,10 +357,9 @@ class PlainRules(Rules):
         self.name = game_name(game)
         self.dtype = dtype
         self.held = 0
-        if isinstance(cut, int) and not isinstance(cut, bool):
-            if cut < 0:
-                raise OptionError(f"cut has to be a depth of at least 0, not {cut}")
-            self.game = _StoppedGame(game, 0, lambda history, depth: depth >= cut)
+        limit = as_depth(cut)
+        if limit is not None:
+            self.game = _StoppedGame(game, 0, lambda history, depth: depth >= limit)
         else:
             predicate = as_predicate(cut)
             self.game = _StoppedGame(
@@ -414,10 +396,10 @@ class PlainRules(Rules):
                     continue
                 if stopped.stops:
                     leaf.append(met)
-                    self._histories.append(stopped.history)
+                    self._histories.append(stopped.inner)
                     for player in range(2):
-                        key = self._view(stopped.history, player)
-                        acts = not stopped.history.is_chance() and stopped.history.player_to_act() == player
+                        key = self._view(stopped.inner, player)
+                        acts = not stopped.inner.is_chance() and stopped.inner.player_to_act() == player
                         if acts and key in known[player]:
                             raise _not_closed(self.name, player, key)
                         classes[player].append(numbers[player].setdefault(key, len(numbers[player])))

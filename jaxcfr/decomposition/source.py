@@ -137,10 +137,9 @@ class TreeSource:
         """`[N]` bool, the histories at the cut or below."""
         whole = self.whole
         inside = np.zeros(len(whole.nodes.player), bool)
-        if isinstance(cut, int) and not isinstance(cut, bool):
-            if cut < 0:
-                raise OptionError(f"cut has to be a depth of at least 0, not {cut}")
-            inside[whole.level_offsets[min(cut, len(whole.level_offsets) - 1)] :] = True
+        limit = as_depth(cut)
+        if limit is not None:
+            inside[whole.level_offsets[min(limit, len(whole.level_offsets) - 1)] :] = True
             return inside
         if whole.game is None:
             raise OptionError("a tree has no histories to ask: cut it at a depth, or decompose the game itself")
@@ -238,6 +237,19 @@ def connected(links: Sequence[tuple[np.ndarray, np.ndarray]], count: int) -> np.
     rank[np.argsort(place)] = np.arange(len(place))
     result: np.ndarray = rank[inverse.reshape(-1)]
     return result
+
+
+def as_depth(cut: Cut) -> int | None:
+    """The depth that a cut is, or None for other cuts.
+
+    Raises:
+      OptionError: the depth is negative.
+    """
+    if isinstance(cut, bool) or not isinstance(cut, int):
+        return None
+    if cut < 0:
+        raise OptionError(f"cut has to be a depth of at least 0, not {cut}")
+    return cut
 
 
 def as_predicate(cut: Cut) -> Callable[[Any], Any]:

@@ -20,7 +20,7 @@ from jaxcfr.games.array_game import CHANCE, TERMINAL
 from jaxcfr.traversal import randomness
 from jaxcfr.traversal.baselines import Baseline
 from jaxcfr.traversal.table import BITS, Met, Table, counted, find, nth, packed, unpacked
-from jaxcfr.traversal.walks import prefix_sums, take
+from jaxcfr.traversal.walks import draw, ending_at_one, make_room, prefix_sums, take
 from jaxcfr.tree.fusion import kept_apart
 
 MIN_WIDTH, MAX_WIDTH = 64, 4096
@@ -210,19 +210,9 @@ class ArrayWalker:
         above: Front = kept_apart(jax.tree.map(window, stack.front))
         valid = bottom + slot < stack.top
         count = jnp.where(valid, above.children, 0)
-        stop = kept_apart(prefix_sums(count))
-        # Of the topmost histories as many as have room for their children.
-        taken = stop[-1] - stop + count <= width
-        left_out = jnp.sum(jnp.where(taken, 0, count), dtype=jnp.int32)
-        start, total = jnp.maximum(stop - count - left_out, 0), stop[-1] - left_out
+        taken, start, total, parent = make_room(count)
         top = stack.top - jnp.sum(taken & valid, dtype=jnp.int32)
-        # Child j belongs to the last history that begins at or before it. Histories without children begin where the
-        # next one does; so that none of them is taken for a parent, they mark nothing.
-        at = jnp.where(taken & (count > 0), jnp.minimum(start, width), width)
-        marks = jnp.zeros(width + 1, jnp.int32).at[at].max(slot + 1, mode="promise_in_bounds")
-        parent = kept_apart(jax.lax.cummax(marks[:width]) - 1)
         inside = slot < total
-        parent = jnp.maximum(parent, 0)
         branch = jnp.where(inside, slot - take(start, parent), 0)
         moved: Front = kept_apart(jax.tree.map(lambda column: take(column, parent), above))
         branches = (moved.who == self.player) if self.exploration is None else jnp.zeros(width, bool)
@@ -279,7 +269,7 @@ class ArrayWalker:
         at = jnp.where(draws & (row >= 0), row, 0)
         weight = front.weight
         if self.exploration is None:
-            action = _draw(cumulative, at, u, actions)
+            action = self._drawn(cumulative, at, u)
             count = jnp.where(own, number, 1)
         else:
             assert weight is not None
@@ -287,8 +277,9 @@ class ArrayWalker:
             exploration = jnp.where(own, self.exploration, 0).astype(dtype)
             explores = u < exploration
             any_ = jnp.minimum((u / jnp.where(explores, exploration, 1) * number).astype(jnp.int32), number - 1)
-            rest = jnp.clip((u - exploration) / jnp.where(exploration < 1, 1 - exploration, 1), 0, 1)
-            action = jnp.where(explores, nth(legal, any_), _draw(cumulative, at, rest, actions))
+            rest = (u - exploration) / jnp.where(exploration < 1, 1 - exploration, 1)
+            rest = jnp.clip(rest, 0, 1 - np.finfo(dtype).epsneg)  # at 1 an action without probability would be drawn
+            action = jnp.where(explores, nth(legal, any_), self._drawn(cumulative, at, rest))
             flat = at * actions + action
             played = take(cumulative.reshape(-1), flat)
             played = played - jnp.where(action > 0, take(cumulative.reshape(-1), jnp.maximum(flat - 1, 0)), 0)
@@ -345,6 +336,12 @@ class ArrayWalker:
         direct = direct.at[jnp.where(own[:, None], each, last)].add(added)
         drawn = jnp.take_along_axis(expected, action[:, None], axis=1)[:, 0]
         return direct.at[jnp.where(own, row * actions + action, last)].add(jnp.where(own, -after * drawn, 0))
+
+    @staticmethod
+    def _drawn(cumulative: Array, row: Array, u: Array) -> Array:
+        """An action by each row's strategy."""
+        actions = cumulative.shape[1]
+        return draw(cumulative.reshape(-1), row * actions, 1, jnp.full_like(row, actions), u, actions)
 
     def _with_new_rows(self, cumulative: Array, table: Table, before: Array) -> Array:
         """New rows lie side by side; they play uniformly."""
@@ -406,8 +403,7 @@ def cumulative_of(probabilities: Array) -> Array:
         running = jnp.stack(list(itertools.accumulate(probabilities)))
     else:
         running = jnp.cumsum(probabilities, axis=0)
-    total = running[-1:]
-    return jnp.where(total > 0, running / jnp.where(total > 0, total, 1), 1)
+    return ending_at_one(running)
 
 
 def uniform_running(legal: Array, num_actions: int, dtype: Any) -> Array:
@@ -421,17 +417,6 @@ def uniform_running(legal: Array, num_actions: int, dtype: Any) -> Array:
             rows.append(before + jax.lax.population_count(upto).astype(jnp.int32))
         before = before + jax.lax.population_count(word).astype(jnp.int32)
     return jnp.stack(rows).astype(dtype) / jnp.maximum(number, 1).astype(dtype)
-
-
-def _draw(cumulative: Array, row: Array, u: Array, actions: int) -> Array:
-    """The action whose interval of the row's cumulative probabilities holds u, by bisection."""
-    flat, base = cumulative.reshape(-1), row * actions
-    low, high = jnp.zeros_like(row), jnp.full_like(row, actions - 1)
-    for _ in range(max(actions - 1, 0).bit_length()):
-        middle = (low + high) >> 1
-        beyond = (u >= take(flat, base + middle)) & (low < high)
-        low, high = jnp.where(beyond, middle + 1, low), jnp.where(beyond, high, middle)
-    return low
 
 
 def key_width(game: Any) -> int:

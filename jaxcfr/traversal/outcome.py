@@ -93,7 +93,8 @@ class Episodes:
             # Either part of the unit interval is stretched to the whole.
             rest = jnp.where(self.exploration < 1, 1 - self.exploration, 1)
             u = jnp.where(explores, u / self.exploration, jnp.where(own, (u - self.exploration) / rest, u))
-            followed = draw(self.cumulative, rows, jnp.minimum(u, 1 - np.finfo(dtype).epsneg), moves.most_children)
+            below_one = jnp.minimum(u, 1 - np.finfo(dtype).epsneg)
+            followed = draw(self.cumulative, rows.base, rows.stride, rows.children, below_one, moves.most_children)
             any_action = jnp.minimum((u * rows.children).astype(jnp.int32), rows.children - 1)
             action = kept_apart(jnp.where(explores, any_action, followed))
             flat = rows.base + action * rows.stride

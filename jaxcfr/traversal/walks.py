@@ -62,26 +62,29 @@ def take(values: Array, index: Array) -> Array:
     return values.at[index].get(mode="promise_in_bounds")
 
 
-def cumulative_strategy(treeplex: Treeplex, strategy: Array) -> Array:
-    """Cumulative probabilities `[L]` along the actions of every information set.
+def ending_at_one(running: Array) -> Array:
+    """Running sums of probabilities `[A, n]`, divided by their total.
 
-    Divided by the total, so that they are exactly 1 from the last action on that has a probability: no other is drawn.
+    So they are exactly 1 from the last action on that has a probability: no other is drawn.
     """
-
-    def rule(probabilities: Array) -> Array:
-        running = jnp.cumsum(probabilities, axis=0)
-        total = running[-1:]
-        return jnp.where(total > 0, running / jnp.where(total > 0, total, 1), 1)
-
-    return treeplex.over_tables(rule, strategy)
+    total = running[-1:]
+    return jnp.where(total > 0, running / jnp.where(total > 0, total, 1), 1)
 
 
-def draw(cumulative: Array, rows: Rows, u: Array, most_children: int) -> Array:
-    """For each row the action whose interval of cumulative probability holds u, by bisection: int32 `[K]`."""
-    low, high = jnp.zeros_like(rows.children), jnp.maximum(rows.children - 1, 0)
+def cumulative_strategy(treeplex: Treeplex, strategy: Array) -> Array:
+    """Cumulative probabilities `[L]` along the actions of every information set."""
+    return treeplex.over_tables(lambda values: ending_at_one(jnp.cumsum(values, axis=0)), strategy)
+
+
+def draw(cumulative: Array, base: Array, stride: Array | int, children: Array, u: Array, most_children: int) -> Array:
+    """The child whose interval of cumulative probability holds u, by bisection: int32 `[K]`.
+
+    Those of each lie at `base`, `base + stride`, ... of `cumulative`.
+    """
+    low, high = jnp.zeros_like(children), jnp.maximum(children - 1, 0)
     for _ in range(math.ceil(math.log2(max(most_children, 1)))):
         middle = (low + high) >> 1
-        beyond = (u >= take(cumulative, rows.base + middle * rows.stride)) & (low < high)
+        beyond = (u >= take(cumulative, base + middle * stride)) & (low < high)
         low = jnp.where(beyond, middle + 1, low)
         high = jnp.where(beyond, high, middle)
     return low
@@ -105,6 +108,34 @@ def prefix_sums(values: Array) -> Array:
     inside = kept_apart(inside)
     before = prefix_sums(inside[:, -1]) - inside[:, -1]
     return (inside + before[:, None]).reshape(-1)[:count]
+
+
+class Room(NamedTuple):
+    """Which of a window of histories a step takes, and whose children its slots hold.
+
+    Attributes:
+      taken: bool `[width]`, which histories.
+      start: int32 `[width]`, the slot of each one's first child.
+      total: int32, how many children there are.
+      parent: int32 `[width]`, the history that the child in each slot belongs to.
+    """
+
+    taken: Array
+    start: Array
+    total: Array
+    parent: Array
+
+
+def make_room(count: Array) -> Room:
+    """Of histories with so many children `[width]`, as many from the end as have room for them in as many slots."""
+    width = count.shape[0]
+    stop = kept_apart(prefix_sums(kept_apart(count)))
+    taken = stop[-1] - stop + count <= width
+    left_out = jnp.sum(jnp.where(taken, 0, count), dtype=jnp.int32)
+    start, total, taken = kept_apart((jnp.maximum(stop - count - left_out, 0), stop[-1] - left_out, taken))
+    # Child j belongs to the last history that begins at or before it.
+    marks = jnp.zeros(width + 1, jnp.int32).at[jnp.minimum(start, width)].add(1, mode="promise_in_bounds")
+    return Room(taken, start, total, kept_apart(prefix_sums(marks[:width]) - 1))
 
 
 class Stack(NamedTuple):
@@ -221,6 +252,7 @@ class Walker:
         """Takes histories from the top of the stack and puts their children there."""
         histories, treeplex, dtype = self.tree.histories, self.tree.treeplexes[self.player], self.tree.dtype
         assert histories is not None
+        most = histories.moves.most_children
         offset = sum(other.size for other in self.tree.treeplexes[: self.player])
         slot = jnp.arange(width, dtype=jnp.int32)
         bottom = jnp.maximum(stack.top - width, 0)
@@ -246,17 +278,13 @@ class Walker:
         action = jnp.zeros_like(node)
         if not self.everyone or self.rolls == 1:
             u = randomness.uniform(self.seed, stream, dtype)
-            action = kept_apart(draw(self.cumulative, rows, u, histories.moves.most_children))
+            action = kept_apart(draw(self.cumulative, rows.base, rows.stride, rows.children, u, most))
 
         children = rows.children
         if self.choices is not None:
             children = jnp.where(own, take(self.choices.left, jnp.where(own, rows.base - offset, 0)), children)
         count = jnp.where(inner, jnp.where(branches, children, self.rolls), 0)
-        stop = kept_apart(prefix_sums(kept_apart(count)))
-        # Of the topmost histories as many as have room for their children.
-        taken = stop[-1] - stop + count <= width
-        left_out = jnp.sum(jnp.where(taken, 0, count), dtype=jnp.int32)
-        start, total, taken = kept_apart((jnp.maximum(stop - count - left_out, 0), stop[-1] - left_out, taken))
+        taken, start, total, parent = make_room(count)
         payoffs = self.tree.payoffs.leaves.payoffs[:, self.player] - self.tree.payoffs.offset[self.player]
         value = jnp.where(leaf & taken, take(payoffs, jnp.where(leaf, rows.target, 0)), 0)
         if weight is not None:
@@ -276,9 +304,6 @@ class Walker:
         gone = taken & (bottom + slot < stack.top)
         top = stack.top - gone.sum(dtype=jnp.int32)
 
-        # Child j belongs to the last history that begins at or before it.
-        marks = jnp.zeros(width + 1, jnp.int32).at[jnp.minimum(start, width)].add(1, mode="promise_in_bounds")
-        parent = kept_apart(prefix_sums(marks[:width]) - 1)
         inside = slot < total
         branch = jnp.where(inside, slot - take(start, parent), 0)
         chosen = branch
@@ -292,8 +317,8 @@ class Walker:
             # Every outcome is drawn anew.
             rolled = take(chance, parent)
             u = randomness.uniform(self.seed, below, dtype)
-            parents = Rows(*(take(column, parent) for column in rows))
-            chosen = jnp.where(rolled, draw(self.cumulative, parents, u, histories.moves.most_children), branch)
+            base, steps, number = (take(column, parent) for column in (rows.base, rows.stride, rows.children))
+            chosen = jnp.where(rolled, draw(self.cumulative, base, steps, number, u, most), branch)
             below = jnp.where(rolled, randomness.after_draw(below), below)
         child = take(kept_apart(rows.target + jnp.where(branches, 0, action)), parent) + chosen
         after = jnp.where(mine, flat + chosen * stride, flat)

@@ -343,19 +343,23 @@ def _check(game: Any, state: TableState, slots: int) -> None:
             f"more information sets were met than the table has room for: all {capacity:,} rows were taken in "
             f"iteration {int(state.t)}; give a larger capacity"
         )
+
+    def named(row: Array) -> tuple[int, Any]:
+        """The owner and the key of a row."""
+        owner, _, *key = np.asarray(state.table.keys[row])
+        return int(owner), Describe(game).infoset_key(np.array(key), int(owner))
+
     if int(state.table.forgetful) >= 0:
-        row = int(state.table.forgetful)
-        key = Describe(game).infoset_key(np.asarray(state.table.keys[row, 2:]), int(state.table.owner[row]))
+        player, key = named(state.table.forgetful)
         raise RecallError(
-            f"{name}: player {int(state.table.owner[row])} forgets at information set {key!r}: its histories differ in "
-            "what the player did before; counterfactual regret minimization needs perfect recall"
+            f"{name}: player {player} forgets at information set {key!r}: its histories differ in what the player did "
+            "before; counterfactual regret minimization needs perfect recall"
         )
     if int(state.table.mixed) >= 0:
-        row = int(state.table.mixed)
-        key = Describe(game).infoset_key(np.asarray(state.table.keys[row, 2:]), int(state.table.owner[row]))
+        player, key = named(state.table.mixed)
         raise GameError(
-            f"{name}: information set {key!r} of player {int(state.table.owner[row])} has other legal actions in some "
-            "of its histories than in others"
+            f"{name}: information set {key!r} of player {player} has other legal actions in some of its histories than "
+            "in others"
         )
     status = int(state.status)
     if status == array_walks.NO_ROOM:

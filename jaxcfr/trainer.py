@@ -320,12 +320,8 @@ class Trainer:
             last = stopped or done >= end
             reached = False
             if watch.eval_every and not stopped and (last or done % watch.eval_every == 0):
-                record = {"iteration": done, **evaluate(self.tree, self.strategy(), self._locks)}
-                self._seconds = before + time.perf_counter() - begun
-                record["seconds"] = round(self._seconds, 6)
-                self.history.append(record)
+                record = self._evaluated(watch, before - begun)
                 watch.bar.update(done, f"NashConv {record['nash_conv']:.3g}")
-                watch.evaluated(record)
                 reached = watch.target is not None and record["exploitability"] <= watch.target
             last = last or reached
             every = watch.checkpoint_every
@@ -334,6 +330,15 @@ class Trainer:
                     self.save(watch.checkpoint)
             if last:
                 return reached
+
+    def _evaluated(self, watch: Watch, offset: float) -> dict[str, Any]:
+        """Evaluates; the seconds of training are the clock plus `offset`, what was just computed included."""
+        record = {"iteration": self.iterations_done, **evaluate(self.tree, self.strategy(), self._locks)}
+        self._seconds = offset + time.perf_counter()
+        record["seconds"] = round(self._seconds, 6)
+        self.history.append(record)
+        watch.evaluated(record)
+        return record
 
     def train_split(self, total: int, workers: int | None = None) -> Trainer:
         """Divides `total` iterations over windows of the timeline: a speed-up at a fixed budget.
@@ -381,13 +386,11 @@ class Trainer:
         if watch.interrupts.received is None:
             joined = workers.join(self.tree, self.regret, dataclasses.replace(part, team=team))
             self._team = joined
-            self._seconds += time.perf_counter() - begun
+            before = self._seconds
+            self._seconds = before + time.perf_counter() - begun
             watch.bar.update(self.iterations_done)
             if watch.eval_every:
-                record = {"iteration": self.iterations_done, **evaluate(self.tree, self.strategy(), self._locks)}
-                record["seconds"] = round(self._seconds, 6)
-                self.history.append(record)
-                watch.evaluated(record)
+                self._evaluated(watch, before - begun)
             if watch.checkpoint is not None:
                 with watch.interrupts.held():
                     self.save(watch.checkpoint)

@@ -1,0 +1,133 @@
+"""What learns: functions from what a player knows to one number per action.
+
+An *approximator* is anything with two pure functions,
+
+    init(key, features, legal) -> params
+    apply(params, features, legal) -> [B, A]
+
+with `features` `[B, F]` float32 and `legal` `[B, A]` bool. So a Flax module whose `__call__` takes `(features, legal)`
+is one as it stands, and so is a Haiku function after `hk.without_apply_rng(hk.transform(f))`; an Equinox module is one
+as `Approximator(lambda key, features, legal: Model(key), lambda model, features, legal: jax.vmap(model)(features))`.
+`params` is any pytree of arrays. What comes out for illegal actions is ignored.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxcfr.deep.options import integer_option
+from jaxcfr.errors import OptionError
+
+Params = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Approximator:
+    """A pair of pure functions; see the module's text.
+
+    Attributes:
+      init: from a key, features `[B, F]` and legal actions `[B, A]` to parameters.
+      apply: from parameters, features and legal actions to `[B, A]`.
+    """
+
+    init: Callable[..., Params]
+    apply: Callable[..., Array]
+
+
+def require_approximator(network: Any, name: str = "network") -> Any:
+    """The approximator itself; raises `OptionError` for what has no `init` and `apply`."""
+    if callable(getattr(network, "init", None)) and callable(getattr(network, "apply", None)):
+        return network
+    hint = "; call it: mlp()" if network in (mlp, linear, tabular) else ""
+    raise OptionError(
+        f"{name} has to be a pair of functions init(key, features, legal) and apply(params, features, legal), as "
+        f"mlp() is, not {network!r}{hint}"
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _MLP:
+    width: int
+    layers: int
+
+    def init(self, key: Array, features: Array, legal: Array) -> Params:
+        sizes = [features.shape[-1], *[self.width] * self.layers]
+        *hidden, last = jax.random.split(key, self.layers + 1)
+
+        def layer(key: Array, inputs: int, outputs: int, scale: float) -> dict[str, Array]:
+            weights = jax.random.normal(key, (inputs, outputs), jnp.float32) * (scale / max(inputs, 1)) ** 0.5
+            return {"weights": weights, "bias": jnp.zeros(outputs, jnp.float32)}
+
+        parts = [layer(key, inputs, outputs, 2.0) for key, inputs, outputs in zip(hidden, sizes, sizes[1:], strict=False)]
+        return {"hidden": parts, "out": layer(last, self.width, legal.shape[-1], 0.01)}
+
+    def apply(self, params: Params, features: Array, legal: Array) -> Array:
+        x = features.astype(jnp.float32)
+        for number, layer in enumerate(params["hidden"]):
+            before = x
+            x = x @ layer["weights"] + layer["bias"]
+            x = jax.nn.relu(x + before if number else x)
+        centred = x - x.mean(-1, keepdims=True)
+        x = centred * jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + 1e-6)
+        return x @ params["out"]["weights"] + params["out"]["bias"]
+
+
+def mlp(width: int = 64, layers: int = 3) -> Any:
+    """A multi-layer perceptron: ReLU, skip connections between its layers, and normalisation before the last one.
+
+    The shape of Brown et al. 2019 (their Figure 4, behind the embedding of cards). It begins near zero.
+
+    Args:
+      width: units of each layer.
+      layers: hidden layers.
+
+    Raises:
+      OptionError: an argument makes no sense.
+    """
+    return _MLP(integer_option("width", width), integer_option("layers", layers))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Linear:
+    def init(self, key: Array, features: Array, legal: Array) -> Params:
+        shape = (features.shape[-1], legal.shape[-1])
+        return {"weights": jnp.zeros(shape, jnp.float32), "bias": jnp.zeros(shape[1], jnp.float32)}
+
+    def apply(self, params: Params, features: Array, legal: Array) -> Array:
+        return features.astype(jnp.float32) @ params["weights"] + params["bias"]
+
+
+def linear() -> Any:
+    """A linear function of the features. It begins at zero."""
+    return _Linear()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tabular:
+    size: int
+
+    def init(self, key: Array, features: Array, legal: Array) -> Params:
+        return jnp.zeros((self.size, legal.shape[-1]), jnp.float32)
+
+    def apply(self, params: Params, features: Array, legal: Array) -> Array:
+        return params[features[..., 0].astype(jnp.int32)]
+
+
+def tabular(size: int) -> Any:
+    """A table, for features that are one number from 0 to size - 1: `features="index"` makes them. It begins at zero.
+
+    It learns the mean of its targets exactly, in the limit: what a trainer would do if its network were perfect.
+
+    Args:
+      size: rows, at least the information sets of each player.
+
+    Raises:
+      OptionError: size is no positive integer.
+    """
+    return _Tabular(integer_option("size", size))

@@ -3,7 +3,7 @@
 rules of a game --lower--> LoweredGame: GameTree + keys --solve--> SolverState --> strategy --> analytics, Profile
 """
 
-from jaxcfr import errors, interop
+from jaxcfr import deep, errors, interop
 from jaxcfr.abstraction import Abstracted, Abstraction, Identity, MergedInfosets, lift
 from jaxcfr.analytics import (
     best_response,
@@ -149,6 +149,7 @@ __all__ = [
     "dcfr",
     "dcfr_plus",
     "decompose",
+    "deep",
     "errors",
     "expected_payoffs",
     "expected_payoffs_sampled",

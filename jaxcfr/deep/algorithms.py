@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from jaxcfr.deep import walks
 from jaxcfr.deep.approximators import mlp, require_approximator
 from jaxcfr.deep.learning import (
     Item,
@@ -29,13 +28,14 @@ from jaxcfr.deep.learning import (
     cross_entropy,
     default_optimiser,
     new_learner,
+    squared_error,
     train,
 )
 from jaxcfr.deep.options import integer_option
 from jaxcfr.deep.past import Past, no_past
 from jaxcfr.deep.reservoir import ReservoirBuffer
 from jaxcfr.deep.rules import Ask, Rules
-from jaxcfr.deep.walks import FollowOne, FollowSome, Tape, Values, Walker, follow_all, follow_starts, hand_up
+from jaxcfr.deep.walks import Choose, FollowOne, FollowSome, Tape, Values, Walker, follow_all, follow_starts, hand_up
 from jaxcfr.errors import OptionError
 from jaxcfr.games.array_game import CHANCE, TERMINAL
 from jaxcfr.regret.matching import normalise
@@ -76,8 +76,7 @@ class DeepState(NamedTuple):
     visited: Array
 
 
-def _static(default: Any) -> Any:
-    return dataclasses.field(default=default, metadata={"static": True})
+STATIC = {"static": True}
 
 
 @jax.tree_util.register_dataclass
@@ -101,20 +100,20 @@ class DeepAlgorithm:
       past_networks: how many past networks are kept, where the average is made of them.
     """
 
-    walks: int = _static(256)
-    width: int | None = _static(None)
-    network: Any = _static(mlp())
-    average_network: Any = _static(None)
-    value_network: Any = _static(None)
-    steps: int = _static(200)
-    batch_size: int | None = _static(512)
-    reset: bool = _static(False)
+    walks: int = dataclasses.field(default=256, metadata=STATIC)
+    width: int | None = dataclasses.field(default=None, metadata=STATIC)
+    network: Any = dataclasses.field(default=mlp(), metadata=STATIC)
+    average_network: Any = dataclasses.field(default=None, metadata=STATIC)
+    value_network: Any = dataclasses.field(default=None, metadata=STATIC)
+    steps: int = dataclasses.field(default=200, metadata=STATIC)
+    batch_size: int | None = dataclasses.field(default=512, metadata=STATIC)
+    reset: bool = dataclasses.field(default=False, metadata=STATIC)
     learning_rate: Any = 1e-3
-    optimiser: Any = _static(None)
-    capacity: int = _static(2**17)
+    optimiser: Any = dataclasses.field(default=None, metadata=STATIC)
+    capacity: int = dataclasses.field(default=2**17, metadata=STATIC)
     gamma: Any = 1.0
-    average_steps: int = _static(2000)
-    past_networks: int = _static(512)
+    average_steps: int = dataclasses.field(default=2000, metadata=STATIC)
+    past_networks: int = dataclasses.field(default=512, metadata=STATIC)
 
     branches = False
     """Whether a walk may follow several actions of one history."""
@@ -147,7 +146,7 @@ class DeepAlgorithm:
 
     # What differs: see the classes below.
 
-    def choose(self, t: Array) -> walks.Choose:
+    def choose(self, t: Array) -> Choose:
         """Which of its own actions a walk follows."""
         raise NotImplementedError
 
@@ -172,6 +171,14 @@ class DeepAlgorithm:
         """What is matched in iteration t: by default the advantage network's outputs."""
         return ask(player.advantage)
 
+    def learn_first(self, rules: Rules, me: PlayerState, walker: Walker, key: Array) -> tuple[PlayerState, Any]:
+        """What the value network learns before the walks, and how many histories it met for that: nothing."""
+        return me, 0.0
+
+    def learn_after(self, rules: Rules, me: PlayerState, tape: Tape, q: Array | None, key: Array) -> PlayerState:
+        """What the value network learns from the walks: nothing."""
+        return me
+
     # What is shared.
 
     @property
@@ -190,7 +197,8 @@ class DeepAlgorithm:
             steps=steps,
             batch=self.batch_size,
             optimiser=default_optimiser(self.learning_rate, steps) if self.optimiser is None else self.optimiser,
-            **({"loss": cross_entropy, "measured": False} if kind == "average" else {}),
+            loss=cross_entropy if kind == "average" else squared_error,
+            measured=kind != "average",
         )
 
     def policy(self, player: PlayerState, features: Array, legal: Array) -> Array:
@@ -280,12 +288,19 @@ def _update(rules: Rules, algorithm: DeepAlgorithm, state: DeepState, player: in
     after = (player + 1) % count
     depth = rules.max_depth + 1
     walker = Walker(
-        rules, ask, rules.prepare(ask), player, algorithm.room, depth, algorithm.choose(t),
-        tracked=after if count > 2 else None, single=not algorithm.branches,
+        rules,
+        ask,
+        rules.prepare(ask),
+        player,
+        algorithm.room,
+        depth,
+        algorithm.choose(t),
+        tracked=after if count > 2 else None,
+        single=not algorithm.branches,
     )
     me, visited = state.players[player], state.visited
     if algorithm.values:
-        me, walker, met = algorithm.learn_first(rules, me, walker, keys[0])
+        me, met = algorithm.learn_first(rules, me, walker, keys[0])
         visited = visited + met
     tape, met = walker.run(keys[1], algorithm.walks)
     q = None
@@ -442,13 +457,12 @@ def expected_below(tape: Tape, q: Array) -> Array:
 
 
 def _trained_value(
-    rules: Rules, algorithm: DeepAlgorithm, me: PlayerState, items: Item, valid: Array, key: Array, forget: bool
+    rules: Rules, algorithm: DeepAlgorithm, me: PlayerState, items: Item, valid: Array, key: Array
 ) -> PlayerState:
-    """The player after its value network was trained on what was just seen, and what is remembered."""
+    """The player after its value network was trained on what was just seen; other strategies' values are forgotten."""
     assert me.value is not None
     insert_key, train_key = jax.random.split(key)
-    memory = me.value.memory.cleared() if forget else me.value.memory
-    value = me.value._replace(memory=memory.insert(insert_key, items, valid))
+    value = me.value._replace(memory=me.value.memory.cleared().insert(insert_key, items, valid))
     value = train(algorithm.training("value"), train_key, value, value.params, rules.history_features_of)
     return me._replace(value=value)
 
@@ -463,7 +477,7 @@ class DeepCFR(DeepAlgorithm):
         Li et al. 2020); None for all.
     """
 
-    actions: int | None = _static(None)
+    actions: int | None = dataclasses.field(default=None, metadata=STATIC)
 
     branches = True
 
@@ -472,7 +486,7 @@ class DeepCFR(DeepAlgorithm):
         if self.actions is not None:
             integer_option("actions", self.actions)
 
-    def choose(self, t: Array) -> walks.Choose:
+    def choose(self, t: Array) -> Choose:
         return follow_all if self.actions is None else FollowSome(self.actions)
 
 
@@ -489,7 +503,7 @@ class SDCFR(DeepCFR):
 class DoubleNeuralCFR(DeepCFR):
     """Double neural CFR (Li et al. 2020): robust sampling, and a network that adds to what it said before."""
 
-    actions: int | None = _static(2)
+    actions: int | None = dataclasses.field(default=2, metadata=STATIC)
 
     bootstraps = True
 
@@ -513,17 +527,14 @@ class _WithValues(DeepAlgorithm):
         if isinstance(self.exploration, float | int) and not 0 < self.exploration <= 1:
             raise OptionError(f"exploration has to lie above 0 and be at most 1, not {self.exploration!r}")
 
-    def choose(self, t: Array) -> walks.Choose:
+    def choose(self, t: Array) -> Choose:
         return FollowOne(at(self.exploration, t))
 
-    def learn_first(self, rules: Rules, me: PlayerState, walker: Walker, key: Array) -> tuple[PlayerState, Walker, Any]:
-        """What the value network learns before the walks: nothing."""
-        return me, walker, 0.0
-
-    def learn_after(self, rules: Rules, me: PlayerState, tape: Tape, q: Array, key: Array) -> PlayerState:
+    def learn_after(self, rules: Rules, me: PlayerState, tape: Tape, q: Array | None, key: Array) -> PlayerState:
         """What it learns from them, by expected SARSA, for the next iteration: then it is fixed before the walks."""
+        assert q is not None
         items, valid = _value_items(rules, tape, expected_below(tape, q), tape.seen.who >= 0)
-        return _trained_value(rules, self, me, items, valid, key, forget=True)
+        return _trained_value(rules, self, me, items, valid, key)
 
 
 @jax.tree_util.register_dataclass
@@ -547,10 +558,10 @@ class ESCHER(_WithValues):
 
     exploration: Any = 1.0
 
-    def choose(self, t: Array) -> walks.Choose:
+    def choose(self, t: Array) -> Choose:
         return FollowOne(jnp.ones(()))
 
-    def learn_first(self, rules: Rules, me: PlayerState, walker: Walker, key: Array) -> tuple[PlayerState, Walker, Any]:
+    def learn_first(self, rules: Rules, me: PlayerState, walker: Walker, key: Array) -> tuple[PlayerState, Any]:
         """Plays, and what they paid."""
         until_key, run_key, train_key = jax.random.split(key, 3)
         until = jax.random.randint(until_key, (walker.width,), 0, walker.depth)
@@ -559,9 +570,10 @@ class ESCHER(_WithValues):
         depth = jnp.arange(walker.depth)[:, None]
         wanted = (tape.seen.who == walker.player) & (depth >= tape.front.until)
         items, valid = _value_items(rules, tape, _shifted(returns_of(tape)), wanted)
-        return _trained_value(rules, self, me, items, valid, train_key, forget=True), walker, met
+        return _trained_value(rules, self, me, items, valid, train_key), met
 
-    def learn_after(self, rules: Rules, me: PlayerState, tape: Tape, q: Array, key: Array) -> PlayerState:
+    def learn_after(self, rules: Rules, me: PlayerState, tape: Tape, q: Array | None, key: Array) -> PlayerState:
+        """Nothing."""
         return me
 
     def advantages(self, tape: Tape, found: Values, player: int, q: Array | None) -> tuple[Array, Array]:

@@ -64,7 +64,9 @@ class _MLP:
             weights = jax.random.normal(key, (inputs, outputs), jnp.float32) * (scale / max(inputs, 1)) ** 0.5
             return {"weights": weights, "bias": jnp.zeros(outputs, jnp.float32)}
 
-        parts = [layer(key, inputs, outputs, 2.0) for key, inputs, outputs in zip(hidden, sizes, sizes[1:], strict=False)]
+        parts = [
+            layer(key, inputs, outputs, 2.0) for key, inputs, outputs in zip(hidden, sizes, sizes[1:], strict=False)
+        ]
         return {"hidden": parts, "out": layer(last, self.width, legal.shape[-1], 0.01)}
 
     def apply(self, params: Params, features: Array, legal: Array) -> Array:

@@ -95,7 +95,9 @@ def average_strategy(rules: TreeRules, algorithm: DeepAlgorithm, state: DeepStat
                 flat = rules.player_strategy(
                     played(mine, algorithm, index, rules.features[player], rules.player_legal(player)), player
                 )
-                return total + w[index].astype(total.dtype) * rules.tree.treeplexes[player].realization_weights(flat)[:-1]
+                return (
+                    total + w[index].astype(total.dtype) * rules.tree.treeplexes[player].realization_weights(flat)[:-1]
+                )
 
             return jax.lax.cond(w[index] > 0, reached, lambda: total), None
 

@@ -18,21 +18,21 @@ class Past(NamedTuple):
       params: leaves `[T, ...]`.
       scale: `[T]`.
       played: `[T]` float32, the iteration in which each was played; 0 where there is none.
-      count: int32, how many there were.
+      met: int32, how many there were.
     """
 
     params: Any
     scale: Array
     played: Array
-    count: Array
+    met: Array
 
     def add(self, key: Array, learner: Learner) -> Past:
         """With the network that was just trained, and is played next. The n-th one stays with probability T / n."""
         capacity = self.played.shape[0]
         keep_key, slot_key = jax.random.split(key)
-        kept = jax.random.uniform(keep_key) * (self.count + 1) < capacity
+        kept = jax.random.uniform(keep_key) * (self.met + 1) < capacity
         anywhere = jnp.where(kept, jax.random.randint(slot_key, (), 0, capacity), capacity)
-        slot = jnp.where(self.count < capacity, self.count, anywhere)
+        slot = jnp.where(self.met < capacity, self.met, anywhere)
 
         def put(rows: Array, new: Array) -> Array:
             return rows.at[slot].set(jnp.asarray(new, rows.dtype), mode="drop")
@@ -41,7 +41,7 @@ class Past(NamedTuple):
             jax.tree.map(put, self.params, learner.params),
             put(self.scale, learner.scale),
             put(self.played, learner.updates + 1),
-            self.count + 1,
+            self.met + 1,
         )
 
 

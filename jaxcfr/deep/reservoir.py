@@ -59,7 +59,7 @@ class ReservoirBuffer(NamedTuple):
         capacity, count = self.capacity, valid.shape[0]
         rank = jnp.cumsum(valid.astype(jnp.int32)) - 1
         keep_key, slot_key = jax.random.split(key)
-        number = (self.seen.value + (self.seen.rest + (rank + 1).astype(jnp.float32)))
+        number = self.seen.value + (self.seen.rest + (rank + 1).astype(jnp.float32))
         kept = jax.random.uniform(keep_key, (count,)) * number < capacity
         anywhere = jax.random.randint(slot_key, (count,), 0, capacity)
         next_free = self.filled + rank
@@ -84,6 +84,10 @@ class ReservoirBuffer(NamedTuple):
     def cleared(self) -> ReservoirBuffer:
         """The same buffer without its items."""
         return ReservoirBuffer(self.items, jnp.zeros((), jnp.int32), none_visited())
+
+    def without_room(self) -> ReservoirBuffer:
+        """A buffer that holds nothing and takes no memory, for where only the rest of a state is needed."""
+        return ReservoirBuffer(jax.tree.map(lambda column: column[:0], self.items), self.filled * 0, none_visited())
 
     def sample(self, key: Array, size: int | None) -> tuple[Any, Array]:
         """Items drawn uniformly, with replacement; None for all of them.

@@ -17,9 +17,8 @@ from jax import Array
 
 from jaxcfr.deep.learning import Item
 from jaxcfr.deep.tokens import token_features
-from jaxcfr.errors import ChanceNotEnumerableError, GameError, OptionError
-from jaxcfr.games.array_game import CHANCE, TERMINAL, features, one_hot, sample_chance
-from jaxcfr.games.base import game_name
+from jaxcfr.errors import OptionError
+from jaxcfr.games.array_game import CHANCE, features, one_hot, sample_chance
 from jaxcfr.traversal.walks import draw, look, take
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.lower import LoweredGame
@@ -151,7 +150,11 @@ class TreeRules:
     def example(self, player: int) -> tuple[Any, Array, Array]:
         """What is kept, the features and the legal actions of one information set, for shapes."""
         seen = self.features[player]
-        return jnp.zeros((), jnp.int32), jnp.zeros((1, seen.shape[1]), seen.dtype), jnp.ones((1, self.num_actions), bool)
+        return (
+            jnp.zeros((), jnp.int32),
+            jnp.zeros((1, seen.shape[1]), seen.dtype),
+            jnp.ones((1, self.num_actions), bool),
+        )
 
     def merged(self, items: Item, valid: Array, player: int) -> tuple[Item, Array]:
         """One item for each information set: the weighted mean of those of its visits, with their weights summed.
@@ -246,7 +249,7 @@ class ArrayRules:
             mine = seen.who == player
 
             def answer(states: Any, player: int = player) -> Array:
-                seen_by = jax.vmap(lambda state: features(self.game, state, player))(states)
+                seen_by = jax.vmap(lambda state: features(self.game, state, player).astype(jnp.float32))(states)
                 return ask(player, seen_by, seen.legal).astype(jnp.float32)
 
             # In most games all histories of a step belong to one player.
@@ -276,7 +279,7 @@ class ArrayRules:
 
     def observe(self, states: Any, seen: Seen, player: int) -> Array:
         """What is kept of an information set of `player`: its features."""
-        return jax.vmap(lambda state: features(self.game, state, player))(states)
+        return jax.vmap(lambda state: features(self.game, state, player).astype(jnp.float32))(states)
 
     def features_of(self, observed: Array, player: int) -> Array:
         """Features of what was kept."""
@@ -284,7 +287,7 @@ class ArrayRules:
 
     def example(self, player: int) -> tuple[Any, Array, Array]:
         """What is kept, the features and the legal actions of one information set, for shapes."""
-        shape = jax.eval_shape(lambda: features(self.game, self.root(), player))
+        shape = jax.eval_shape(lambda: features(self.game, self.root(), player).astype(jnp.float32))
         seen = jnp.zeros(shape.shape, shape.dtype)
         return seen, seen[None], jnp.ones((1, self.num_actions), bool)
 
@@ -345,7 +348,9 @@ def sums_by_row(values: Array, row: Array, count: int) -> Array:
 # Making them
 
 
-def tree_rules(lowered: LoweredGame | GameTree, features: Any = None, game: Any = None, histories: Any = None) -> TreeRules:
+def tree_rules(
+    lowered: LoweredGame | GameTree, features: Any = None, game: Any = None, histories: Any = None
+) -> TreeRules:
     """A lowered game as walks need it.
 
     Args:
@@ -419,14 +424,18 @@ def _tree_features(tree: GameTree, lowered: LoweredGame | None, given: Any, game
         if lowered is None:
             raise OptionError("features=function needs the information-set keys: give a game or a LoweredGame")
         rows = [[given(key, player) for key in keys] for player, keys in enumerate(lowered.infoset_keys)]
-        return [_feature_table(part, count, p) for p, (part, count) in enumerate(zip(rows, tree.num_infosets, strict=True))]
+        return [
+            _feature_table(part, count, p) for p, (part, count) in enumerate(zip(rows, tree.num_infosets, strict=True))
+        ]
     if given is not None:
         if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != tree.num_players:
             raise OptionError(
                 f'features has to be "index", a function of (key, player), or one array for each of the '
                 f"{tree.num_players} players, not {given!r:.80}"
             )
-        return [_feature_table(part, count, p) for p, (part, count) in enumerate(zip(given, tree.num_infosets, strict=True))]
+        return [
+            _feature_table(part, count, p) for p, (part, count) in enumerate(zip(given, tree.num_infosets, strict=True))
+        ]
     if lowered is not None and lowered.infosets is not None and game is not None:
         return [_row_features(game, rows) for rows in lowered.infosets.rows]
     if lowered is not None:
@@ -440,6 +449,11 @@ def _tree_features(tree: GameTree, lowered: LoweredGame | None, given: Any, game
 def _row_features(game: Any, rows: np.ndarray) -> np.ndarray:
     limits = game.infoset_limits() if hasattr(game, "infoset_limits") else None
     return np.asarray(jax.vmap(lambda row: one_hot(row, limits))(jnp.asarray(rows)))
+
+
+def _feature_tables(given: Sequence[Any], tree: GameTree) -> list[np.ndarray]:
+    counts = tree.num_infosets
+    return [_feature_table(part, counts[player], player) for player, part in enumerate(given)]
 
 
 def _feature_table(values: Any, count: int, player: int) -> np.ndarray:

@@ -331,7 +331,7 @@ def hand_up(tape: Tape, player: int, baseline: Array | None = None) -> Values:
       player: who learns.
       baseline: `[D, W, A]`, what actions are expected to be worth to that player, or None for 0.
     """
-    depths, width, actions = tape.sigma.shape
+    width, actions = tape.sigma.shape[1:]
     if baseline is None:
         baseline = jnp.zeros((), jnp.float32)
 

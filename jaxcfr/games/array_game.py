@@ -364,6 +364,11 @@ class ArrayHistory(Game):
         return self._rules.describe.name
 
     @property
+    def arrays(self) -> Any:
+        """The array game, at every history."""
+        return self._rules.game
+
+    @property
     def state(self) -> State:
         """The state: a pytree of numpy arrays."""
         return self._state

@@ -1,0 +1,521 @@
+"""`DeepTrainer`: a run of a deep algorithm that is kept, watched, interrupted and saved; no mathematics of its own."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxcfr import checkpoint
+from jaxcfr.array_play import uniform_policy
+from jaxcfr.bounds import ExploitabilityBound, exploitability_bound
+from jaxcfr.deep import algorithms, average
+from jaxcfr.deep.algorithms import DeepAlgorithm, DeepCFR, DeepState
+from jaxcfr.deep.options import integer_option
+from jaxcfr.deep.policies import NetworkPolicy, PastPolicy
+from jaxcfr.deep.rules import ArrayRules, TreeRules, array_rules, tree_rules
+from jaxcfr.errors import CheckpointError, OptionError, SolverError
+from jaxcfr.files import require_writable
+from jaxcfr.games.array_game import TERMINAL, is_array_game, sample_chance
+from jaxcfr.games.base import game_name
+from jaxcfr.games.registry import load_game
+from jaxcfr.interrupts import Interrupts
+from jaxcfr.play import expected_payoffs_sampled
+from jaxcfr.profile import Profile
+from jaxcfr.progress import progress_bar
+from jaxcfr.regret.average import init_sum
+from jaxcfr.solve import strategy_of_sums
+from jaxcfr.trainer import evaluate
+from jaxcfr.traversal.randomness import as_key
+from jaxcfr.tree.game_tree import GameTree, Strategy
+from jaxcfr.tree.lower import LoweredGame, lower
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+PLAYS = 10_000
+"""Plays against the uniform strategy in an evaluation without a tree."""
+
+MEASURED_PLAYS = 1_000
+MAX_DEPTH = 256
+"""Without being told, walks on arrays keep at most so many moves."""
+
+
+class DeepTrainer:
+    """A run of Deep CFR or one of its kin: train, look, train on, save.
+
+    Attributes:
+      algorithm, seed, workers: as given.
+      lowered: the game's `LoweredGame`, or None where it was not lowered.
+      history: the evaluations, as dictionaries: "iteration", "seconds" (of training so far), "visited" (histories),
+        "losses" (per player, of the last training), and with a tree what `Trainer.history` has ("nash_conv", ...),
+        without one "versus_uniform" (the mean payoff against the uniform strategy, by seat) and its "standard_error".
+    """
+
+    def __init__(
+        self,
+        game: Any,
+        algorithm: DeepAlgorithm | None = None,
+        *,
+        seed: Any = 0,
+        workers: int = 1,
+        features: Any = None,
+        history_features: Any = "path",
+        max_depth: int | None = None,
+    ) -> None:
+        """Nothing is trained yet.
+
+        Args:
+          game: a name for `load_game`, a game, or a `LoweredGame`: it is lowered, networks are asked once per iteration
+            about all information sets, and evaluations are exact. Or an `ArrayGame`: it is never lowered, however
+            small it is, and networks are asked at every history.
+          algorithm: the settings, `DeepCFR()` by default.
+          seed: from 0 to 2**32 - 1, or a typed key of `jax.random.key`.
+          workers: W independent runs side by side, laid over all devices; the strategy is the average of theirs.
+          features: of a lowered game, what networks take of an information set: a function of (key, player), one array
+            `[n_p, F]` per player, or "index", its number, for `tabular`. None takes what the array game says
+            (`infoset` in zeros and ones), or else the parts of the key. Array games bring their own.
+          history_features: of a lowered game, what networks take that see all (`DREAM`, `ESCHER`, ...): "path" (every
+            move, in zeros and ones), "index", or an array `[N, H]`.
+          max_depth: of an array game, moves of a play that are learnt from; what comes after them is played out. None
+            measures random plays, and takes twice the longest.
+
+        Raises:
+          OptionError: an argument makes no sense.
+          GameTooLargeError: the game is too large to be lowered; give its `array_game()`.
+        """
+        self.algorithm = DeepCFR() if algorithm is None else algorithm
+        if not isinstance(self.algorithm, DeepAlgorithm):
+            name = getattr(algorithm, "__name__", None)
+            hint = f"; call it: {name}()" if name else ""
+            raise OptionError(f"algorithm has to be one such as jaxcfr.deep.DeepCFR(), not {algorithm!r}{hint}")
+        self._key = as_key(seed)
+        self.seed = seed
+        self.workers = integer_option("workers", workers)
+        self.lowered: LoweredGame | None = None
+        self.rules: TreeRules | ArrayRules
+        game = load_game(game) if isinstance(game, str) else game
+        self.name = game.name if isinstance(game, LoweredGame) else game_name(game)
+        self._features = (features, history_features, max_depth)
+        if _on_arrays(game):
+            if features is not None:
+                raise OptionError("an array game brings its own features: leave features out, or lower the game")
+            self.rules = array_rules(game, _depth(game, max_depth, self._key))
+        else:
+            arrays = None
+            if isinstance(game, LoweredGame):
+                self.lowered = game
+            elif not isinstance(game, GameTree):
+                arrays = game.array_game() if hasattr(game, "array_game") else None
+                self.lowered = lower(game if arrays is None else arrays)
+            seen = history_features if self.algorithm.values else None
+            tree = game if self.lowered is None else self.lowered
+            self.rules = tree_rules(tree, features, arrays, seen)
+        self._state: DeepState | None = None
+        self.history: list[dict[str, Any]] = []
+        self._seconds = 0.0
+
+    def __repr__(self) -> str:
+        return f"DeepTrainer({self.name!r}, {type(self.algorithm).__name__}, {self.iterations_done:,} iterations" + (
+            f", {self.workers} workers)" if self.workers > 1 else ")"
+        )
+
+    # Training
+
+    @property
+    def state(self) -> DeepState:
+        """Of the run: a pytree; with several workers every leaf has an axis for them in front."""
+        if self._state is None:
+            if self.workers == 1:
+                self._state = _init(self.rules, self.algorithm, self._key)
+            else:
+                keys = jax.vmap(functools.partial(jax.random.fold_in, self._key))(np.arange(self.workers))
+                self._state = _init_many(self.rules, self.algorithm, _placed(keys))
+        return self._state
+
+    @property
+    def iterations_done(self) -> int:
+        """t."""
+        return 0 if self._state is None else int(np.asarray(self._state.t).reshape(-1)[0])
+
+    def train(
+        self,
+        iterations: int,
+        *,
+        eval_every: int | None = None,
+        target: float | None = None,
+        progress: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: int | None = None,
+    ) -> DeepTrainer:
+        """So many iterations more; `train(a)` and `train(b)` give the bits of `train(a + b)`.
+
+        Ctrl-C ends it after the iteration that is being done, with everything kept; then `KeyboardInterrupt` is raised.
+
+        Args:
+          iterations: N.
+          eval_every: evaluate whenever `iterations_done` is a multiple of this, and at the end, into `history`.
+          target: stop at the first evaluation with a NashConv of at most this; needs a tree.
+          progress: show a progress bar.
+          checkpoint: a file that is written at the end, and every `checkpoint_every` iterations; see `save`.
+          checkpoint_every: write it whenever `iterations_done` is a multiple of this.
+
+        Returns:
+          The trainer itself.
+
+        Raises:
+          OptionError: an argument makes no sense.
+          CheckpointError: the checkpoint cannot be written.
+          SolverError: numbers came out infinite or not as numbers; says what was kept.
+        """
+        integer_option("iterations", iterations, 0)
+        for name, value in (("eval_every", eval_every), ("checkpoint_every", checkpoint_every)):
+            if value is not None:
+                integer_option(name, value)
+        if checkpoint_every is not None and checkpoint is None:
+            raise OptionError("checkpoint_every needs checkpoint, the file")
+        if target is not None:
+            if isinstance(self.rules, ArrayRules):
+                raise OptionError("target needs a tree: NashConv is not known without one")
+            if isinstance(target, bool) or not isinstance(target, int | float | np.number) or not target >= 0:
+                raise OptionError(f"target has to be a NashConv of at least 0, not {target!r}")
+            eval_every = 10 if eval_every is None else eval_every
+        if checkpoint is not None:
+            require_writable(os.fspath(checkpoint), CheckpointError)
+        end = self.iterations_done + iterations
+        with Interrupts(signal.SIGINT) as interrupts, progress_bar(progress) as bar:
+            bar.start("training", end, self.iterations_done)
+            reached = False
+            while self.iterations_done < end and not reached and interrupts.received is None:
+                begun = time.perf_counter()
+                self._step()
+                seconds = time.perf_counter() - begun
+                self._seconds += seconds
+                done = self.iterations_done
+                bar.update(done, speed=1 / max(seconds, 1e-9))
+                last = done >= end or interrupts.received is not None
+                if eval_every and (done % eval_every == 0 or last) and interrupts.received is None:
+                    record = self.evaluate()
+                    if "nash_conv" in record:
+                        bar.update(done, f"NashConv {record['nash_conv']:.3g}")
+                        reached = target is not None and record["nash_conv"] <= target
+                last = last or reached
+                if checkpoint is not None and (last or (checkpoint_every and done % checkpoint_every == 0)):
+                    with interrupts.held():
+                        self.save(checkpoint)
+        if interrupts.received is not None:
+            raise KeyboardInterrupt
+        return self
+
+    def _step(self) -> None:
+        run = _run if self.workers == 1 else _run_many
+        new = run(self.rules, self.algorithm, self.state)
+        scales = np.asarray(jnp.stack([player.advantage.scale for player in new.players]))
+        losses = np.asarray(jnp.stack([player.advantage.losses for player in new.players]))
+        if not (np.isfinite(scales).all() and np.isfinite(losses).all()):
+            raise SolverError(
+                f"iteration {self.iterations_done + 1} came out infinite or as no number: are payoffs finite, and is "
+                "the learning rate small enough? The trainer is as it was before that iteration"
+            )
+        self._state = new
+
+    def losses(self) -> np.ndarray:
+        """`[P, 2]` (with several workers `[W, P, 2]`): the loss of each advantage network at the beginning and at the
+        end of its last training, in units of the targets' mean square."""
+        return np.moveaxis(np.stack([np.asarray(player.advantage.losses) for player in self.state.players]), 0, -2)
+
+    # What was learnt
+
+    @property
+    def tree(self) -> GameTree:
+        """The game's.
+
+        Raises:
+          OptionError: the game was not lowered.
+        """
+        return self._tree_rules("tree").tree
+
+    def strategy(self) -> Strategy:
+        """The average strategy, `[L_p]` per player: the solution. Trains the network of it, where there is one.
+
+        Raises:
+          OptionError: the game was not lowered; take `policy`.
+        """
+        rules = self._tree_rules("strategy")
+        if self.workers == 1:
+            return _average(rules, self.algorithm, self.state)
+        each = _average_many(rules, self.algorithm, self.state)
+        sums = tuple(
+            init_sum(jax.vmap(treeplex.realization_weights)(values).mean(0)[:-1])
+            for treeplex, values in zip(rules.tree.treeplexes, each, strict=True)
+        )
+        return strategy_of_sums(rules.tree, sums, None)
+
+    def profile(self) -> Profile:
+        """The average strategy with its keys: the solution.
+
+        Raises:
+          OptionError: the game was not lowered, or was given as a bare tree without keys.
+        """
+        if self.lowered is None:
+            self._tree_rules("profile")
+            raise OptionError("a bare tree has no information-set keys: give a game, or take strategy()")
+        return Profile.from_strategy(
+            self.lowered,
+            self.strategy(),
+            variant=type(self.algorithm).__name__,
+            iterations=self.iterations_done,
+            seed=self.seed if isinstance(self.seed, int) else None,
+        )
+
+    def policy(self) -> NetworkPolicy | PastPolicy:
+        """The average strategy as a policy of the array game, for all players: see `jaxcfr.array_play`.
+
+        Raises:
+          OptionError: the game was lowered (take `profile`), or there are several workers.
+        """
+        if isinstance(self.rules, TreeRules):
+            raise OptionError("the game was lowered: take profile(), or train on game.array_game()")
+        if self.workers > 1:
+            raise OptionError("a policy is of one run: train with workers=1")
+        state = self.state
+        if self.algorithm.keeps_past:
+            lean = tuple(
+                player._replace(
+                    value=None,
+                    advantage=player.advantage._replace(memory=player.advantage.memory.without_room()),
+                )
+                for player in state.players
+            )
+            count = lean[0].past.played.shape[0] if lean[0].past is not None else 0
+            return PastPolicy(lean, self.algorithm, state.t, tuple(jnp.asarray(count) for _ in lean))
+        return NetworkPolicy(_average_networks(self.rules, self.algorithm, state), self.algorithm)
+
+    def evaluate(self, plays: int = PLAYS) -> dict[str, Any]:
+        """What the average strategy is worth now; also noted in `history`.
+
+        Args:
+          plays: sampled in each seat, against the uniform strategy, where there is no tree.
+        """
+        record: dict[str, Any] = {
+            "iteration": self.iterations_done,
+            "seconds": round(self._seconds, 6),
+            "visited": float(np.asarray(self.state.visited).sum()),
+            "losses": self.losses().tolist(),
+        }
+        if isinstance(self.rules, TreeRules):
+            record |= evaluate(self.rules.tree, self.strategy())
+        else:
+            means, errors = self.against(uniform_policy, plays)
+            record |= {"versus_uniform": means, "standard_error": errors}
+        self.history.append(record)
+        return record
+
+    def against(self, opponent: Any, plays: int = PLAYS, seed: Any = 0) -> tuple[list[float], list[float]]:
+        """What the average strategy earns against another policy of the array game, by seat.
+
+        Args:
+          opponent: a policy; it sits in all other seats.
+          plays: in each seat.
+          seed: of the plays.
+
+        Returns:
+          The mean payoff in each seat, and its standard error.
+
+        Raises:
+          OptionError: the game was lowered: `jaxcfr.head_to_head` takes profiles.
+        """
+        if isinstance(self.rules, TreeRules):
+            raise OptionError("the game was lowered: jaxcfr.head_to_head(game, trainer.profile(), other) is exact")
+        key, mine = as_key(seed), self.policy()
+        means, errors = [], []
+        for seat in range(self.rules.num_players):
+            policies = [mine if player == seat else opponent for player in range(self.rules.num_players)]
+            found = expected_payoffs_sampled(self.rules.game, policies, jax.random.fold_in(key, seat), plays)
+            means.append(float(found.mean[seat]))
+            errors.append(float(found.standard_error[seat]))
+        return means, errors
+
+    def exploitability_bound(self, method: Any, plays: int = 500, seed: Any = 0) -> ExploitabilityBound:
+        """What the average strategy can be exploited for at least, by playing against it.
+
+        Args:
+          method: `LocalBestResponse()` or `SampledBestResponse()`.
+          plays: see `jaxcfr.exploitability_bound`.
+          seed: of the plays.
+
+        Raises:
+          OptionError: the game was lowered (`jaxcfr.exploitability` is exact), or the average is made of past networks,
+            of which each play draws one, so that no strategy is known at single information sets.
+        """
+        if isinstance(self.rules, TreeRules):
+            raise OptionError("the game was lowered: jaxcfr.exploitability(trainer.tree, trainer.strategy()) is exact")
+        policy = self.policy()
+        if isinstance(policy, PastPolicy):
+            raise OptionError(
+                "a local best response needs strategies, and each play of past networks draws one of them"
+            )
+        return exploitability_bound(self.rules.game, [policy] * self.rules.num_players, as_key(seed), plays, method)
+
+    def _tree_rules(self, name: str) -> TreeRules:
+        if isinstance(self.rules, ArrayRules):
+            raise OptionError(
+                f"{self.name} was given as an array game and not lowered, so there is no {name}; see policy"
+            )
+        return self.rules
+
+    # Files
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes a checkpoint: networks, memories, t, key, settings and history. See `jaxcfr.checkpoint`.
+
+        The file replaces the one before it in one step, and that one is kept as `path` + ".previous". Networks and
+        optimisers of one's own are functions, which no file can hold: give them again to `load`.
+
+        Raises:
+          CheckpointError: it cannot be written there.
+        """
+        state = self.state
+        if self.workers == 1:
+            state = jax.tree.map(lambda leaf: leaf[None], state)
+        try:
+            algorithm = checkpoint.encode_setting(self.algorithm)
+        except CheckpointError:
+            algorithm = None
+        seed = self.seed if isinstance(self.seed, int) else np.asarray(jax.random.key_data(self._key)).tolist()
+        facts = {
+            "kind": "deep",
+            "game": self.name,
+            "rules": _fingerprint(self.rules),
+            "algorithm": algorithm,
+            "class": type(self.algorithm).__name__,
+            "iterations": self.iterations_done,
+            "workers": self.workers,
+            "seed": seed,
+            "max_depth": self.rules.max_depth,
+            "seconds": self._seconds,
+            "history": self.history,
+        }
+        checkpoint.write(os.fspath(path), facts, checkpoint.arrays_of(state))
+
+    @staticmethod
+    def load(
+        path: str | PathLike[str],
+        game: Any = None,
+        algorithm: DeepAlgorithm | None = None,
+        *,
+        features: Any = None,
+        history_features: Any = "path",
+    ) -> DeepTrainer:
+        """A trainer that goes on where `save` was called, to the bit.
+
+        Args:
+          path: of the checkpoint.
+          game, features, history_features: as in the constructor; without a game it is loaded by the name in the file.
+          algorithm: needed where a network or an optimiser is not one of jaxcfr's own.
+
+        Raises:
+          CheckpointError: there is no such file, it is damaged, of another game or of other settings.
+        """
+        shown = os.fspath(path)
+        facts, arrays = checkpoint.read(shown)
+        try:
+            if facts.get("kind") != "deep":
+                raise CheckpointError(f"{shown}: this is a checkpoint of jaxcfr.Trainer: load it with Trainer.load")
+            if algorithm is None:
+                if facts["algorithm"] is None:
+                    raise CheckpointError(
+                        f"{shown}: its network or optimiser is not one of jaxcfr's own: give the algorithm, "
+                        f"DeepTrainer.load(path, game, {facts['class']}(network=...))"
+                    )
+                algorithm = checkpoint.decode_setting(facts["algorithm"])
+            seed = facts["seed"]
+            seed = seed if isinstance(seed, int) else jax.random.wrap_key_data(jnp.asarray(seed, jnp.uint32))
+            on_arrays = facts["rules"] == ""
+            if game is None:
+                game = load_game(facts["game"])
+                game = game.array_game() if on_arrays else game
+            trainer = DeepTrainer(
+                game,
+                algorithm,
+                seed=seed,
+                workers=facts["workers"],
+                features=features,
+                history_features=history_features,
+                max_depth=facts["max_depth"] if on_arrays else None,
+            )
+            if _fingerprint(trainer.rules) != facts["rules"]:
+                raise CheckpointError(
+                    f"{shown}: made for {facts['game']}, and {trainer.name} has another tree or layout"
+                )
+            like = _init(trainer.rules, trainer.algorithm, trainer._key)
+            state = checkpoint.state_from(like, arrays, trainer.workers)
+            trainer._state = state if trainer.workers > 1 else jax.tree.map(lambda leaf: leaf[0], state)
+            trainer.history = list(facts["history"])
+            trainer._seconds = float(facts["seconds"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CheckpointError(f"{shown}: this checkpoint lacks something: {error}") from error
+        except CheckpointError as error:
+            raise error if str(error).startswith(shown) else CheckpointError(f"{shown}: {error}") from error
+        return trainer
+
+
+_init = jax.jit(algorithms.init)
+_run = jax.jit(lambda rules, algorithm, state: algorithms.iterate(rules, algorithm, state))
+_average = jax.jit(average.average_strategy)
+_average_networks = jax.jit(average.average_networks)
+_init_many = jax.jit(jax.vmap(algorithms.init, in_axes=(None, None, 0)))
+_run_many = jax.jit(jax.vmap(algorithms.iterate, in_axes=(None, None, 0)))
+_average_many = jax.jit(jax.vmap(average.average_strategy, in_axes=(None, None, 0)))
+
+
+def _placed(keys: Array) -> Array:
+    """The keys of the workers, laid over the devices where they can be divided evenly."""
+    devices = jax.devices()
+    if len(devices) == 1 or keys.shape[0] % len(devices):
+        return keys
+    return jax.device_put(keys, NamedSharding(Mesh(np.asarray(devices), ("workers",)), PartitionSpec("workers")))  # type: ignore[no-untyped-call]
+
+
+def _on_arrays(game: Any) -> bool:
+    return is_array_game(game) and not hasattr(game, "is_terminal")
+
+
+def _depth(game: Any, given: int | None, key: Array) -> int:
+    """Moves that walks on arrays keep."""
+    if given is not None:
+        return integer_option("max_depth", given, most=10_000)
+
+    def play(key: Array) -> Array:
+        def more(carry: tuple[Any, Array, Array]) -> Array:
+            state, _, steps = carry
+            return (game.player(state) != TERMINAL) & (steps < MAX_DEPTH)
+
+        def step(carry: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
+            state, key, steps = carry
+            key, chance, pick = jax.random.split(key, 3)
+            legal = game.legal_actions(state)
+            drawn = jax.random.categorical(pick, jnp.where(legal, 0.0, -jnp.inf))
+            action = jnp.where(game.player(state) < 0, sample_chance(game, state, chance), drawn).astype(jnp.int32)
+            state = jax.tree.map(lambda old, new: new.astype(old.dtype), state, game.step(state, action))
+            return state, key, steps + 1
+
+        begin = (jax.tree.map(jnp.asarray, game.init()), key, jnp.zeros((), jnp.int32))
+        steps: Array = jax.lax.while_loop(more, step, begin)[2]
+        return steps
+
+    lengths = jax.jit(jax.vmap(play))(jax.random.split(jax.random.fold_in(key, 1), MEASURED_PLAYS))
+    return int(min(2 * int(lengths.max()), MAX_DEPTH))
+
+
+def _fingerprint(rules: TreeRules | ArrayRules) -> str:
+    """Tells lowered games apart; array games are told apart by the shapes of their networks."""
+    return checkpoint.fingerprint(rules.tree) if isinstance(rules, TreeRules) else ""

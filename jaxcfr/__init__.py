@@ -3,7 +3,9 @@
 rules of a game --lower--> LoweredGame: GameTree + keys --solve--> SolverState --> strategy --> analytics, Profile
 """
 
-from jaxcfr import deep, errors, interop
+from typing import TYPE_CHECKING, Any
+
+from jaxcfr import errors, interop
 from jaxcfr.abstraction import Abstracted, Abstraction, Identity, MergedInfosets, lift
 from jaxcfr.analytics import (
     best_response,
@@ -88,6 +90,9 @@ from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.game_tree import GameTree, Strategy, stack
 from jaxcfr.tree.lower import LoweredGame, lower
 from jaxcfr.tree.nodes import NodeTable
+
+if TYPE_CHECKING:
+    from jaxcfr import deep
 
 __version__ = "0.1.0"
 
@@ -205,3 +210,12 @@ __all__ = [
     "validate_game",
     "vanilla",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports `jaxcfr.deep` when it is first asked for: it needs optax, which takes its time."""
+    if name == "deep":
+        import importlib
+
+        return importlib.import_module("jaxcfr.deep")
+    raise AttributeError(f"module 'jaxcfr' has no attribute {name!r}")

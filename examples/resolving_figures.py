@@ -59,16 +59,20 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=25_600, help="the largest number")
     parser.add_argument("--updates", choices=("simultaneous", "alternating"), default="simultaneous")
     parser.add_argument("--out", help="a file for the drawing")
+    parser.add_argument("--quick", action="store_true", help="200 iterations of vanilla CFR, and the safe way only")
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
+    safeties, variants = SAFETY[arguments.figure], VARIANTS
+    if arguments.quick:
+        safeties, variants = safeties[:1], {"vanilla": VARIANTS["vanilla"]}
     counts = [100]
-    while counts[-1] * 2 <= arguments.iterations:
+    while counts[-1] * 2 <= (200 if arguments.quick else arguments.iterations):
         counts.append(counts[-1] * 2)
     blueprint = blueprint_of(arguments.figure, jaxcfr.load_game("leduc_poker"))
     print(f"blueprint: exploitability {exploitability(blueprint):.4g}")
     curves: dict[str, list[tuple[int, float]]] = {}
-    for safety in SAFETY[arguments.figure]:
-        for name, variant in VARIANTS.items():
+    for safety in safeties:
+        for name, variant in variants.items():
             curves[f"{safety}, {name}"] = found = []
             for iterations, value in curve(blueprint, safety, variant, arguments.updates, counts):
                 found.append((iterations, value))

@@ -28,6 +28,7 @@ from jaxcfr.prescribed import (
 )
 from jaxcfr.regret import average as averages
 from jaxcfr.regret.matching import normalise
+from jaxcfr.regret.schedules import SCHEDULES
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
 from jaxcfr.traversal.base import SamplingState, Traversal, full_tree, none_visited
 from jaxcfr.traversal.full_tree import counterfactual_regrets
@@ -801,12 +802,17 @@ def check_variant(variant: Any) -> None:
             f"{type(variant).__name__} is no pytree: decorate it with @jax.tree_util.register_dataclass and "
             "@dataclasses.dataclass(frozen=True)"
         )
-    for leaf in jax.tree.leaves(variant):
-        if jnp.ndim(leaf) != 0:
-            raise OptionError(
-                f"a hyperparameter of {type(variant).__name__} has shape {jnp.shape(leaf)}: it has to be one number; "
-                "for a sweep, jax.vmap over it"
-            )
+    for field in dataclasses.fields(variant):
+        value = getattr(variant, field.name)
+        if not jax.tree_util.all_leaves([value]) and not isinstance(value, SCHEDULES):
+            continue  # what a variant of one's own computes with, such as the weights of a network
+        for leaf in jax.tree.leaves(value):
+            if jnp.ndim(leaf) != 0:
+                raise OptionError(
+                    f"{field.name} of {type(variant).__name__} has shape {jnp.shape(leaf)}: a hyperparameter has to be "
+                    "one number; for a sweep, jax.vmap over it (other arrays, such as the weights of a network, are "
+                    "kept in a dict or tuple)"
+                )
 
 
 def check_updates(updates: Any) -> None:

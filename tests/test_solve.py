@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import subprocess
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -413,6 +414,28 @@ def test_a_variant_of_ones_own(kuhn):
 def test_wrong_arguments_are_named(kuhn, arguments, message):
     with pytest.raises(errors.OptionError, match=message):
         jaxcfr.solve(kuhn, **arguments)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Weighted(jaxcfr.RegretVariant):
+    """CFR that multiplies regrets by a number."""
+
+    weights: Any
+
+    def update(self, state, r, t):
+        (weight,) = jax.tree.leaves(self.weights)
+        return state._replace(regret=state.regret + jnp.sum(weight) * r)
+
+
+def test_a_variant_keeps_arrays_of_its_own_in_a_container(kuhn):
+    """Weights of any shape are leaves that have gradients; a bare array would be a hyperparameter, to be swept."""
+    plain = jaxcfr.solve(kuhn, jaxcfr.vanilla(), 5)
+    state = jaxcfr.solve(kuhn, Weighted({"layer": jnp.array([0.25, 0.75])}), 5)
+    for one, other in zip(state.players, plain.players, strict=True):
+        np.testing.assert_allclose(one.strategy, other.strategy, atol=1e-12)
+    with pytest.raises(errors.OptionError, match=r"weights of Weighted has shape \(2,\).*dict or tuple"):
+        jaxcfr.solve(kuhn, Weighted(jnp.array([0.25, 0.75])), 5)
 
 
 def test_a_lowered_game_in_the_place_of_its_tree(kuhn):

@@ -68,8 +68,9 @@ class RegretVariant:
             def update(self, state, r, t):
                 return state._replace(regret=jnp.maximum(state.regret + r, self.floor))
 
-    Only `update` has to be defined. Arrays are tables `[A, ...]` with the actions of an information set along the
-    first axis; entries that are no legal action hold zeros.
+    Only `update` has to be defined. A field is one number or a schedule; other arrays, such as the weights of a
+    network, are kept in a dict or a tuple, and are leaves as well. Regrets come in tables `[A, ...]` with the actions
+    of an information set along the first axis; entries that are no legal action hold zeros.
     """
 
     elementwise: ClassVar[bool] = False

@@ -81,8 +81,9 @@ from jaxcfr.subgames import (
     solve_together,
 )
 from jaxcfr.trainer import Trainer
-from jaxcfr.traversal.base import full_tree
+from jaxcfr.traversal.base import SamplingState, Traversal, full_tree
 from jaxcfr.traversal.baselines import control_variate
+from jaxcfr.traversal.full_tree import counterfactual_regrets
 from jaxcfr.traversal.pruning import probabilistic_pruning, safe_pruning
 from jaxcfr.traversal.sampling import chance_sampling, external_sampling, outcome_sampling
 from jaxcfr.tree.build import build_tree
@@ -123,6 +124,7 @@ __all__ = [
     "ResolvedSubgame",
     "SampledBestResponse",
     "SampledRun",
+    "SamplingState",
     "SolvedSubgame",
     "SolverState",
     "Strategy",
@@ -131,6 +133,7 @@ __all__ = [
     "SubgameSolver",
     "TablePolicy",
     "Trainer",
+    "Traversal",
     "UniformPlayer",
     "as_game",
     "average_strategy",
@@ -149,6 +152,7 @@ __all__ = [
     "control_variate",
     "counterfactual_best_response",
     "counterfactual_reach",
+    "counterfactual_regrets",
     "counterfactual_values",
     "current_strategy",
     "dcfr",

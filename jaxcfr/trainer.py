@@ -149,7 +149,7 @@ class Trainer:
           pruning: `safe_pruning()` or `probabilistic_pruning()` for `external_sampling`; the same as giving it there.
           variance_reduction: `control_variate()` for outcome and external sampling; the same as giving it there.
           chance_samples: outcomes drawn at each chance move, for `chance_sampling`; the same as giving it there.
-          seed: from 0 to 2**32 - 1, or a typed key of `jax.random.key`.
+          seed: from 0 to `2**32 - 1`, or a typed key of `jax.random.key`.
           workers: W; None means as many as there are devices.
           updates: see `solve`.
           locked: information sets whose strategy is fixed: what `lock` returns, or a mapping or profile for it.

@@ -78,7 +78,7 @@ class DeepTrainer:
             about all information sets, and evaluations are exact. Or an `ArrayGame`: it is never lowered, however
             small it is, and networks are asked at every history.
           algorithm: the settings, `DeepCFR()` by default.
-          seed: from 0 to 2**32 - 1, or a typed key of `jax.random.key`.
+          seed: from 0 to `2**32 - 1`, or a typed key of `jax.random.key`.
           workers: W independent runs side by side, laid over all devices; the strategy is the average of theirs.
           features: of a lowered game, what networks take of an information set: a function of (key, player), one array
             `[n_p, F]` per player, or "index", its number, for `tabular`. None takes what the array game says

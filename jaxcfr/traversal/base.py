@@ -48,7 +48,11 @@ class SamplingState(NamedTuple):
 
 
 class Traversal:
-    """Base class of traversals: frozen dataclasses, registered as pytrees."""
+    """Base class of traversals, and what one of your own defines: `regrets`.
+
+    A traversal is a frozen dataclass, registered as a pytree. It turns everybody's strategies into the counterfactual
+    regrets of one player, and knows nothing of variants.
+    """
 
     pruning: Any = None
     """Which actions are skipped; see `jaxcfr.traversal.pruning`."""

@@ -5,7 +5,7 @@ rules of a game --lower--> LoweredGame: GameTree + keys --solve--> SolverState -
 
 from typing import TYPE_CHECKING, Any
 
-from jaxcfr import errors, interop
+from jaxcfr import errors, interop, plotting
 from jaxcfr.abstraction import Abstracted, Abstraction, Identity, MergedInfosets, lift
 from jaxcfr.analytics import (
     best_response,
@@ -190,6 +190,7 @@ __all__ = [
     "play_batch",
     "play_match",
     "play_out",
+    "plotting",
     "polynomial",
     "probabilistic_pruning",
     "register_game",

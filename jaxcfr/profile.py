@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import fnmatch
 import functools
 import hashlib
 import io
@@ -98,6 +99,22 @@ class EntropySummary(NamedTuple):
     min: float
     max: float
     infosets: int
+
+
+class InfosetStrategy(NamedTuple):
+    """A player's strategy at one information set.
+
+    Attributes:
+      player: whose.
+      key: of the information set.
+      labels: of its actions, in order; those that occur twice have their action added, `label (action)`.
+      probabilities: `[actions]` float64, sums to 1.
+    """
+
+    player: int
+    key: Hashable
+    labels: tuple[str, ...]
+    probabilities: np.ndarray
 
 
 class _Menu(NamedTuple):
@@ -683,6 +700,27 @@ class Profile:
             return None
         return dict(zip(self._menus[table.menus[number]].actions, table.row(number).tolist(), strict=True))
 
+    def infosets(self, *, player: int | None = None, pattern: str | None = None) -> Iterator[InfosetStrategy]:
+        """The strategies of all information sets, player by player, in the order of the keys.
+
+        Args:
+          player: only this player's.
+          pattern: only information sets whose key, as `key_text` shows it, contains this text; or, where there is a
+            `*` (any text) or a `?` (one character) in it, whose whole key is like it. Upper and lower case are one.
+
+        Raises:
+          ProfileError: there is no such player.
+        """
+        players = range(self.num_players) if player is None else (player,)
+        tables = [(p, self._table(p)) for p in players]
+        wanted = _matcher(pattern)
+        return (
+            InfosetStrategy(p, key, self._menus[table.menus[number]].distinct_labels, table.row(number))
+            for p, table in tables
+            for number, key in enumerate(table.keys)
+            if wanted(key_text(key))
+        )
+
     def entropy_summary(self) -> EntropySummary:
         """Mean, minimum and maximum entropy of the strategies, in nats.
 
@@ -716,32 +754,22 @@ class Profile:
         Args:
           max_rows: show at most this many information sets, and say how many are left out; None shows all.
           player: only this player's.
-          pattern: only information sets whose key, as shown, has a match of this regular expression.
+          pattern: only information sets whose key is like this; see `infosets`.
           width: actions that would go beyond this many columns go on a line of their own; None has no limit.
 
         Raises:
-          OptionError: the pattern is no regular expression, or `max_rows` is negative.
+          OptionError: `max_rows` is negative.
           ProfileError: there is no such player.
         """
         if max_rows is not None and (isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 0):
             raise OptionError(f"max_rows has to be an integer of at least 0, or None, not {max_rows!r}")
-        try:
-            wanted = re.compile(pattern or "").search
-        except re.error as error:
-            raise OptionError(f"the pattern {pattern!r} is not a regular expression: {error}") from error
-        if player is not None:
-            self._table(player)
         rows: list[tuple[str, str, list[str]]] = []
         found = 0
-        for p in range(self.num_players) if player is None else (player,):
-            table = self._tables[p]
-            for number, key in enumerate(table.keys):
-                shown = key_text(key)
-                if wanted(shown):
-                    found += 1
-                    if max_rows is None or len(rows) < max_rows:
-                        labels = self._menus[table.menus[number]].distinct_labels
-                        rows.append((str(p), shown, _row_pieces(labels, table.row(number))))
+        for infoset in self.infosets(player=player, pattern=pattern):
+            found += 1
+            if max_rows is None or len(rows) < max_rows:
+                pieces = _row_pieces(infoset.labels, infoset.probabilities)
+                rows.append((str(infoset.player), key_text(infoset.key), pieces))
         first, second = (max(len(row[column]) for row in (_HEADINGS, *rows)) for column in (0, 1))
         lines = [f"{_HEADINGS[0]:>{first}}  {_HEADINGS[1]:<{second}}  strategy"]
         for acting, shown, pieces in rows:
@@ -751,7 +779,7 @@ class Profile:
         if found > len(rows):
             lines.append(f"... and {found - len(rows):,} more information sets (of {found:,})")
         elif not found:
-            lines.append("(no information set)" if pattern is None else f"(no information set matches {pattern!r})")
+            lines.append("(no information set)" if pattern is None else f"(no information set is like {pattern!r})")
         return "\n".join(lines)
 
     # Plain formats
@@ -1188,6 +1216,18 @@ def _number(table: _Table, key: Any) -> int | None:
 def key_text(key: Hashable) -> str:
     """A key as tables show it: text as it is where it can be printed."""
     return key if type(key) is str and key and key.isprintable() else repr(key)
+
+
+def _matcher(pattern: str | None) -> Callable[[str], bool]:
+    """Whether a text is like a pattern; see `Profile.infosets`."""
+    if not pattern:
+        return lambda text: True
+    folded = pattern.casefold()
+    if not set(folded) & {"*", "?"}:
+        return lambda text: folded in text.casefold()
+    # Brackets, in which keys abound, stand for themselves.
+    like = re.compile(fnmatch.translate(folded.replace("[", "[[]")))
+    return lambda text: like.match(text.casefold()) is not None
 
 
 def _key_name(key: Hashable) -> str:

@@ -397,15 +397,38 @@ def test_pretty(kuhn, kuhn_profile):
     assert len(lines) == 13
     assert uniform.pretty(max_rows=5).endswith("... and 7 more information sets (of 12)")
     assert len(uniform.pretty(player=1).split("\n")) == 7
-    assert [line.split()[1] for line in uniform.pretty(pattern="^0.?b$").split("\n")[1:]] == ["0pb", "0b"]
-    assert "matches 'x'" in uniform.pretty(pattern="x")
+    assert [line.split()[1] for line in uniform.pretty(pattern="0*B").split("\n")[1:]] == ["0pb", "0b"]
+    assert "is like 'x'" in uniform.pretty(pattern="x")
     assert len(uniform.pretty(max_rows=None).split("\n")) == 13
-    with pytest.raises(OptionError, match="regular expression"):
-        uniform.pretty(pattern="(")
     with pytest.raises(OptionError, match="max_rows"):
         uniform.pretty(max_rows=-1)
     with pytest.raises(ProfileError, match="no player 9"):
         uniform.pretty(player=9)
+
+
+def test_infosets_by_pattern(kuhn):
+    keys = ["0", "0pb", "[a](b)", "A*", "X\ny", ("t", 1)]
+    lowered = lower(KeyGame([(n % 2, key, ("x", "y")) for n, key in enumerate(keys)]))
+    profile = Profile.from_strategy(lowered, uniform_strategy(lowered.tree))
+
+    def found(pattern, player=None):
+        return {infoset.key for infoset in profile.infosets(player=player, pattern=pattern)}
+
+    assert found(None) == found("") == found("*") == set(keys)
+    assert found("0") == {"0", "0pb"}
+    assert found("0*b") == found("??B") == {"0pb"}
+    assert found("[A](") == found("[*)") == {"[a](b)"}
+    assert found("a*") == {"A*"}
+    assert found("'t', ?") == set()  # with ? or * it is the whole key that counts
+    assert found("('t', ?)") == {("t", 1)}
+    assert found(r"\n") == {"X\ny"}
+    assert found(None, player=1) == {"0pb", "A*", ("t", 1)}
+    for infoset in profile.infosets():
+        assert profile.average_strategy(infoset.player, infoset.key) == dict(
+            zip(infoset.labels, infoset.probabilities, strict=True)
+        )
+    with pytest.raises(ProfileError, match="no player 2"):
+        profile.infosets(player=2)
 
 
 def test_pretty_cuts_many_actions_and_escapes_control_characters():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import logging
 import math
@@ -34,7 +35,7 @@ from jaxcfr.progress import ProgressBar, printable, progress_bar
 
 if TYPE_CHECKING:
     from jaxcfr.play import UniformPlayer
-    from jaxcfr.profile import Profile
+    from jaxcfr.profile import InfosetStrategy, Profile
     from jaxcfr.regret.variants import RegretVariant
     from jaxcfr.trainer import Trainer
     from jaxcfr.traversal.base import Traversal
@@ -47,6 +48,7 @@ DEFAULT_EVALUATIONS = 10
 MAX_ITERATIONS = 2**31 - 1  # the solver counts in int32
 CACHE_FROM_SECONDS = 0.5  # programs that take longer to compile are kept on disk
 PIPE_WIDTH = 200  # columns of tables that do not go to a terminal
+BAR_WIDTH = 40  # columns of a bar, at most
 
 
 class Updates(StrEnum):
@@ -89,6 +91,37 @@ def _integer(low: int, high: int | None = None) -> Callable[[Any], int]:
     return parse
 
 
+def _complete_game(incomplete: str) -> list[tuple[str, str]]:
+    """Names of games; where none begins so the shell offers its files."""
+    return [(info.name, info.description) for info in list_games() if info.name.startswith(incomplete)]
+
+
+def _complete_regret(incomplete: str) -> list[str]:
+    """Names of regret variants, and after the colon the arguments they have."""
+    import inspect
+
+    from jaxcfr.regret.variants import VARIANTS
+
+    name, colon, rest = incomplete.partition(":")
+    if not colon:
+        return [known for known in VARIANTS if known.startswith(name)]
+    begun, comma, last = rest.rpartition(",")
+    parameters = inspect.signature(VARIANTS[name]).parameters if name in VARIANTS else ()
+    before = f"{name}:{begun}{comma}"
+    return [f"{before}{parameter}=" for parameter in parameters if parameter.startswith(last)]
+
+
+def _complete_one_of(choices: type[StrEnum]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return [choice.value for choice in choices if choice.value.startswith(incomplete)]
+
+    return complete
+
+
+def _complete_player(incomplete: str) -> list[str]:
+    return ["uniform"] if incomplete and "uniform".startswith(incomplete) else []
+
+
 def _any_integer(text: Any) -> int:
     try:
         return int(text)
@@ -116,7 +149,6 @@ def _one_of(choices: type[StrEnum]) -> Callable[[Any], Any]:
 
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     epilog="Compiled programs are kept in $XDG_CACHE_HOME/jaxcfr or ~/.cache/jaxcfr, so that later runs start faster. "
@@ -128,6 +160,7 @@ GameArgument = Annotated[
     str,
     typer.Argument(
         metavar="GAME",
+        autocompletion=_complete_game,
         help="A name with options in brackets, such as 'kuhn_poker(players=3)', the path of a game file (Gambit's "
         ".efg and .nfg, jaxcfr's .json), or a game of OpenSpiel, such as 'openspiel:tiny_hanabi'; 'jaxcfr games' lists "
         "the names.",
@@ -138,6 +171,7 @@ PlayerArgument = Annotated[
     str,
     typer.Argument(
         metavar="PROFILE",
+        autocompletion=_complete_player,
         help="A file written by 'jaxcfr solve --out', or 'uniform': every legal action is equally likely.",
     ),
 ]
@@ -182,6 +216,7 @@ def solve(
         str,
         typer.Option(
             metavar="NAME:ARG=VALUE,...",
+            autocompletion=_complete_regret,
             help="The regret variant with its hyperparameters, for example dcfr_plus:alpha=1.5,gamma=4 or "
             "hs_dcfr:gamma_init=30 (whose total is by default the number of iterations).",
         ),
@@ -190,6 +225,7 @@ def solve(
         Algorithm,
         typer.Option(
             parser=_one_of(Algorithm),
+            autocompletion=_complete_one_of(Algorithm),
             metavar="NAME",
             help="Where counterfactual regrets come from: full_tree, or external_sampling, chance_sampling or "
             "outcome_sampling, which visit only a part of the tree in each iteration.",
@@ -224,6 +260,7 @@ def solve(
         Updates,
         typer.Option(
             parser=_one_of(Updates),
+            autocompletion=_complete_one_of(Updates),
             metavar="alternating|simultaneous|best_response",
             help="Whether players update one after the other, all at once, or each against a best response to itself "
             "(CFR-BR; two players).",
@@ -233,6 +270,7 @@ def solve(
         Dtype | None,
         typer.Option(
             parser=_one_of(Dtype),
+            autocompletion=_complete_one_of(Dtype),
             metavar="float32|float64",
             help="Precision; float32 by default, float64 where JAX_ENABLE_X64 is set.",
         ),
@@ -264,6 +302,14 @@ def solve(
     out: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Save the average strategy as a profile, also after Ctrl-C."),
+    ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the evaluations as a curve into this file (.png, .svg or .pdf), also after Ctrl-C; needs "
+            "matplotlib. Without --eval-every they are then after 1, 2, 5, 10, 20, ... iterations.",
+        ),
     ] = None,
     workers: Annotated[
         int | None,
@@ -334,10 +380,13 @@ def solve(
     root = load_game(game)
     if out is not None:
         require_writable(out)
+    if plot is not None:
+        from jaxcfr.plotting import check_path
+
+        check_path(plot)
     if checkpoint is not None:
-        target = require_writable(checkpoint, CheckpointError)
-        if out is not None and os.path.realpath(out) == target:
-            raise OptionError(f"--out and --checkpoint are the same file, {checkpoint}: give them different names")
+        require_writable(checkpoint, CheckpointError)
+    _require_different({"--out": out, "--checkpoint": checkpoint, "--plot": plot, "--lock": lock})
     with _precision(dtype):
         device = _device()
         with progress_bar() as progress:
@@ -375,10 +424,11 @@ def solve(
             trainer=trainer,
             iterations=iterations,
             split=split,
-            every=eval_every or max(1, math.ceil(iterations / DEFAULT_EVALUATIONS)),
+            every=eval_every or (None if plot else max(1, math.ceil(iterations / DEFAULT_EVALUATIONS))),
             target=target_exploitability,
             seed=seed,
             out=out,
+            plot=plot,
             checkpoint=checkpoint,
             locked=lock is not None,
             as_json=as_json,
@@ -414,10 +464,14 @@ def solve_decomposed(
         typer.Option(parser=_integer(1, MAX_ITERATIONS), metavar="N", help="Of subgames solved again, to evaluate."),
     ] = 1000,
     regret: Annotated[
-        str, typer.Option(metavar="NAME:ARG=VALUE,...", help="The trunk's regret variant.")
+        str,
+        typer.Option(metavar="NAME:ARG=VALUE,...", autocompletion=_complete_regret, help="The trunk's regret variant."),
     ] = "dcfr_plus",
     subgame_regret: Annotated[
-        str, typer.Option(metavar="NAME:ARG=VALUE,...", help="The subgames' regret variant.")
+        str,
+        typer.Option(
+            metavar="NAME:ARG=VALUE,...", autocompletion=_complete_regret, help="The subgames' regret variant."
+        ),
     ] = "dcfr_plus",
     memory: Annotated[
         float | None,
@@ -429,7 +483,12 @@ def solve_decomposed(
     ] = None,
     dtype: Annotated[
         Dtype | None,
-        typer.Option(parser=_one_of(Dtype), metavar="float32|float64", help="Precision; float32 by default."),
+        typer.Option(
+            parser=_one_of(Dtype),
+            autocompletion=_complete_one_of(Dtype),
+            metavar="float32|float64",
+            help="Precision; float32 by default.",
+        ),
     ] = None,
     eval_every: Annotated[
         int | None,
@@ -589,7 +648,9 @@ def info(
 
 @app.command()
 def convert(
-    game: Annotated[str, typer.Argument(metavar="A", help="The game, as for 'jaxcfr info'.")],
+    game: Annotated[
+        str, typer.Argument(metavar="A", autocompletion=_complete_game, help="The game, as for 'jaxcfr info'.")
+    ],
     file: Annotated[
         str,
         typer.Argument(
@@ -614,7 +675,13 @@ def exploit(
     game: GameArgument,
     profile: ProfileArgument,
     dtype: Annotated[
-        Dtype, typer.Option(parser=_one_of(Dtype), metavar="float32|float64", help="Precision of the evaluation.")
+        Dtype,
+        typer.Option(
+            parser=_one_of(Dtype),
+            autocompletion=_complete_one_of(Dtype),
+            metavar="float32|float64",
+            help="Precision of the evaluation.",
+        ),
     ] = Dtype.float64,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     max_nodes: MaxNodesOption = None,
@@ -654,20 +721,47 @@ def show(
     ] = None,
     pattern: Annotated[
         str | None,
-        typer.Option(metavar="REGEX", help="Only information sets whose key matches this regular expression."),
+        typer.Option(
+            metavar="TEXT",
+            help="Only information sets whose key contains this; or, with * for any text and ? for one character, "
+            "whose whole key is like it. Upper and lower case are one.",
+        ),
     ] = None,
-    limit: Annotated[int, typer.Option(parser=_integer(0), metavar="N", help="At most so many lines; 0 for all.")] = 40,
+    limit: Annotated[
+        int, typer.Option(parser=_integer(0), metavar="N", help="At most so many information sets; 0 for all.")
+    ] = 40,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a line, one for every information set.")
+    ] = False,
     max_nodes: MaxNodesOption = None,
 ) -> None:
-    """Show the strategies of PROFILE, after checking that it fits GAME."""
-    from jaxcfr.profile import Profile
+    """Show the strategies of PROFILE as a table with bars, after checking that it fits GAME.
+
+    In a pipe there is neither colour nor a limit to the width, and every line has all of its cells.
+    """
+    from jaxcfr.profile import Profile, key_text
 
     loaded = Profile.load(profile)
-    table = loaded.pretty(max_rows=limit or None, player=player, pattern=pattern, width=_width())
+    found = loaded.infosets(player=player, pattern=pattern)
     root = load_game(game)
     _device()
     loaded.to_strategy(_lower(root, None, max_nodes))
-    _write(f"{printable(loaded.game_name)}: {printable(_made_by(loaded))}\n{table}\n")
+    shown = list(itertools.islice(found, limit or None))
+    if as_json:
+        for infoset in shown:
+            chances = dict(zip(infoset.labels, infoset.probabilities.tolist(), strict=True))
+            _write(_json_line({"player": infoset.player, "infoset": key_text(infoset.key), "strategy": chances}))
+        return
+    _write(f"{printable(loaded.game_name)}: {printable(_made_by(loaded))}\n")
+    if shown:
+        _write_strategies(shown)
+    elif pattern is not None:
+        _write(f"(no information set is like {printable(repr(pattern))})\n")
+    else:
+        _write("(no information set)\n")
+    more = sum(1 for _ in found)
+    if more:
+        _write(f"... and {more:,} more information sets (of {len(shown) + more:,}); --limit 0 shows all\n")
 
 
 @app.command()
@@ -720,8 +814,15 @@ def play(
 @app.command()
 def match(
     game: GameArgument,
-    a: Annotated[str, typer.Argument(metavar="A", help="A file written by 'jaxcfr solve --out', or 'uniform'.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            autocompletion=_complete_player,
+            help="A file written by 'jaxcfr solve --out', or 'uniform'.",
+        ),
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", autocompletion=_complete_player, help="Another one.")],
     plays: Annotated[
         int, typer.Option(parser=_integer(2), metavar="N", help="Plays in each seat, where they have to be sampled.")
     ] = 2000,
@@ -820,6 +921,14 @@ def _traversal(
             raise OptionError(f"--{name.replace('_', '-')} belongs to {owners}, and --algorithm is {algorithm}")
     options: dict[str, Any] = {name: given[name] for name in names if given[name] is not None}
     return factory(**options)
+
+
+def _require_different(files: dict[str, str | None]) -> None:
+    """Raises `OptionError` if two options name one file."""
+    given = [(name, path) for name, path in files.items() if path is not None]
+    for (one, path), (other, second) in itertools.combinations(given, 2):
+        if os.path.realpath(path) == os.path.realpath(second):
+            raise OptionError(f"{one} and {other} are the same file, {second}: give them different names")
 
 
 def _trainer(lowered: LoweredGame, settings: dict[str, Any], resume: str | None) -> Trainer:
@@ -1001,10 +1110,11 @@ class _Run:
     trainer: Trainer
     iterations: int
     split: bool
-    every: int
+    every: int | None
     target: float | None
     seed: int | None
     out: str | None
+    plot: str | None
     checkpoint: str | None
     locked: bool
     as_json: bool
@@ -1013,6 +1123,7 @@ class _Run:
         self.tree = self.lowered.tree
         self.evaluations: list[dict[str, Any]] = []
         self.saved = False
+        self.drawn = False
         self.reached = False
         self.stopped_by: int | None = None
 
@@ -1031,6 +1142,7 @@ class _Run:
                 raise
             self.stopped_by = signals.received
             self._save(signals)
+            self._draw(signals)
 
     def _solve(self, signals: Interrupts, progress: ProgressBar) -> None:
         from jaxcfr.trainer import Watch
@@ -1045,7 +1157,7 @@ class _Run:
         watch = Watch(
             interrupts=signals,
             bar=progress,
-            eval_every=self.every,
+            eval_every=self.every or MAX_ITERATIONS,  # the end of a stretch is evaluated anyway
             target=self.target,
             checkpoint=self.checkpoint,
             checkpoint_every=None if self.checkpoint is None else self.every,
@@ -1054,8 +1166,13 @@ class _Run:
         left = self.iterations - self.trainer.iterations_done
         if self.split and left:
             self.trainer.run_split(left, watch)
-        else:
-            self.reached = self.trainer.run(left, watch)
+            return
+        for stop in [self.iterations] if self.every else _round_numbers(self.iterations):
+            left = stop - self.trainer.iterations_done
+            if left > 0 or stop == self.iterations:
+                self.reached = self.trainer.run(left, watch)
+            if self.reached or signals.received is not None:
+                break
 
     def _write_json(self, result: dict[str, Any]) -> None:
         try:
@@ -1083,6 +1200,21 @@ class _Run:
             ).save(self.out)
             self.saved = True
 
+    def _draw(self, signals: Interrupts) -> None:
+        """Draws the evaluations, those of a resumed run included; without one there is nothing to draw."""
+        if self.plot is None or not self.trainer.history:
+            return
+        from matplotlib.figure import Figure
+
+        from jaxcfr import plotting
+
+        with signals.held():
+            axes = Figure(figsize=(7, 4.5), layout="constrained").subplots()
+            title = f"{self.lowered.name}\n{self.trainer.description}"
+            plotting.convergence(self.trainer, target=self.target or None, title=title, ax=axes)
+            plotting.save(axes, self.plot)
+            self.drawn = True
+
     def write_report(self, device: str) -> None:
         """The results as a table, on standard output."""
         tree, count = self.tree, self.trainer.workers
@@ -1102,7 +1234,15 @@ class _Run:
                     row.append(f"{result['exploitability']:.6g}")
                 row += [" ".join(f"{payoff:.6g}" for payoff in result["expected_payoffs"]), f"{result['seconds']:.2f}"]
                 rows.append(row)
-            _write_table(["iteration", "NashConv", *exploitability, "expected payoffs", "seconds"], rows, numbers=True)
+            columns = ["iteration", "NashConv", *exploitability, "expected payoffs", "seconds"]
+            # Digits that are cut in two cannot be read: in a narrow terminal columns give way.
+            for least in ("expected payoffs", "seconds"):
+                needed = sum(max(map(len, cells)) + 3 for cells in zip(columns, *rows, strict=True))
+                if needed > (_width() or PIPE_WIDTH):
+                    place = columns.index(least)
+                    columns.pop(place)
+                    rows = [[*row[:place], *row[place + 1 :]] for row in rows]
+            _write_table(columns, rows, numbers=True)
             _write("All in units of payoff. " + _meaning(tree) + "\n")
             unvisited = sum(self.evaluations[-1].get("unvisited", ()))
             if unvisited:
@@ -1115,6 +1255,14 @@ class _Run:
             _write(f"The target exploitability of {self.target:g} was {word} in {done}.\n")
         if self.saved:
             _write(f"The average strategy is saved in {printable(str(self.out))}.\n")
+        if self.drawn:
+            _write(f"The curve is drawn in {printable(str(self.plot))}.\n")
+
+
+def _round_numbers(last: int) -> list[int]:
+    """1, 2, 5, 10, 20, ... up to `last` itself."""
+    numbers = (lead * 10**power for power in range(10) for lead in (1, 2, 5))
+    return [*itertools.takewhile(lambda number: number < last, numbers), last]
 
 
 # Output
@@ -1181,6 +1329,95 @@ def _write_table(columns: Sequence[str] | None, rows: Sequence[Sequence[str]], *
     with console.capture() as capture:
         console.print(table)
     _write("\n".join(line.rstrip() for line in capture.get().strip("\n").split("\n")) + "\n")
+
+
+def _write_strategies(infosets: Sequence[InfosetStrategy]) -> None:
+    """A table with a line for every action, and its probability as a bar."""
+    from jaxcfr.profile import key_text, most_probable
+
+    terminal, width = _is_terminal(), _width()
+    blocks = _can_write("".join(_BLOCKS))
+    headings = ["player", "information set" if width is None or width >= 60 else "key", "action", "probability", ""]
+    rows: list[list[str]] = []
+    shares: list[float] = []
+    for infoset in infosets:
+        kept = most_probable(infoset.probabilities)
+        first = [str(infoset.player), printable(key_text(infoset.key))]
+        for place in kept:
+            probability = float(infoset.probabilities[place])
+            rows.append([*first, printable(infoset.labels[place]) or "''", _probability(probability)])
+            shares.append(probability)
+            if terminal:
+                first = ["", ""]  # for people, each thing is said once
+        if len(kept) < len(infoset.labels):
+            rows.append([*first, f"(and {len(infoset.labels) - len(kept):,} less probable)", ""])
+            shares.append(0.0)
+    needed = [max(map(len, cells)) for cells in zip(headings[:4], *rows, strict=True)]
+    room = BAR_WIDTH if width is None else min(BAR_WIDTH, width - sum(needed) - 3 * 4)
+    bars = [_bar(share, room, blocks) if room >= 5 else "" for share in shares]
+    if width is None:  # a pipe: as long as it takes, and quick
+        lines = [
+            f"{player:>{needed[0]}}  {key:<{needed[1]}}  {action:<{needed[2]}}  {number:>{needed[3]}}  {bar}".rstrip()
+            for (player, key, action, number), bar in zip([headings[:4], *rows], ["", *bars], strict=True)
+        ]
+        _write("\n".join(lines) + "\n")
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(width=width, force_terminal=terminal, legacy_windows=False)
+    table = Table(box=box.SIMPLE if terminal else None, pad_edge=False, show_edge=False)
+    for heading in headings[: 5 if room >= 5 else 4]:
+        table.add_column(
+            heading,
+            justify="right" if heading in ("player", "probability") else "left",
+            no_wrap=heading in ("player", "probability", ""),
+            overflow="fold",
+        )
+    for row, bar in zip(rows, bars, strict=True):
+        cells = [*map(Text, row), Text(bar, style="cyan")]
+        table.add_row(*cells[: len(table.columns)])
+    with console.capture() as capture:
+        console.print(table)
+    _write("\n".join(line.rstrip() for line in capture.get().strip("\n").split("\n")) + "\n")
+
+
+_BLOCKS = ("", *map(chr, range(0x258F, 0x2587, -1)))
+"""Bars of 0 to 8 eighths of a character."""
+
+
+def _bar(share: float, width: int, blocks: bool) -> str:
+    """A share of 1 as a bar; what is more than nothing can be seen."""
+    if not blocks:
+        return "#" * max(round(share * width), int(share > 0))
+    eighths = max(round(share * width * 8), int(share > 0))
+    return _BLOCKS[8] * (eighths // 8) + _BLOCKS[eighths % 8]
+
+
+def _probability(value: float) -> str:
+    """Four decimals; what is not exactly 0 or 1 does not look so."""
+    if value in (0.0, 1.0):
+        return f"{value:.0f}"
+    if value < 0.00005:
+        return "<0.0001"
+    return ">0.9999" if value >= 0.99995 else f"{value:.4f}"
+
+
+def _is_terminal() -> bool:
+    """Whether a person looks at standard output, at a terminal that knows colours."""
+    with contextlib.suppress(OSError, ValueError):
+        return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return False
+
+
+def _can_write(text: str) -> bool:
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except (UnicodeError, LookupError):
+        return False
+    return True
 
 
 def _per_player(counts: Sequence[int]) -> str:

@@ -144,7 +144,7 @@ def convergence(
     ax.set_ylabel(f"{_text(names.get(chosen, chosen or ''))} of the {_text(of)}\n({_text(unit)})")
     ax.grid(True, which="major", alpha=0.3)
     if title is not None:
-        ax.set_title(_text(title, 80))
+        ax.set_title("\n".join(_text(line, 80) for line in title.split("\n")), fontsize="medium")
     if ax.get_legend_handles_labels()[1]:
         spreads = {"range": "lowest to highest", "deviation": "one standard deviation"}
         aside: dict[str, Any] = (

@@ -1246,12 +1246,17 @@ def _list_text(values: Sequence[Any]) -> str:
     return f"[{', '.join(shown)}{', ...' if len(values) > _MAX_SHOWN_ACTIONS else ''}]"
 
 
+def most_probable(probabilities: np.ndarray) -> Sequence[int]:
+    """Which actions of an information set a table shows, in order: of many, the most probable."""
+    if len(probabilities) <= _MAX_SHOWN_ACTIONS:
+        return range(len(probabilities))
+    kept = np.argsort(-probabilities, kind="stable")[:_MAX_SHOWN_ACTIONS]
+    return sorted(kept.tolist())
+
+
 def _row_pieces(labels: tuple[str, ...], probabilities: np.ndarray) -> list[str]:
     """The probabilities of an information set; of many actions, the most probable."""
-    order = range(len(labels))
-    if len(labels) > _MAX_SHOWN_ACTIONS:
-        kept = np.argsort(-probabilities, kind="stable")[:_MAX_SHOWN_ACTIONS]
-        order = sorted(kept.tolist())  # type: ignore[assignment]
+    order = most_probable(probabilities)
     shown = [f"{_label_text(labels[a])} {probabilities[a]:.4f}" for a in order]
     left_out = len(labels) - len(shown)
     return [*shown, f"(and {left_out:,} less probable)"] if left_out else shown

@@ -18,15 +18,20 @@ class ProgressBar:
     def start(self, text: str, total: int | None = None, done: int = 0) -> None:
         """Begins; without a total there is only a sign of life."""
         if self._bar is not None:
-            self._task = self._bar.add_task(printable(text), total=total or None, completed=done, note="", speed="")
+            fields = {"note": "" if total is None else "compiling", "speed": "", "left": ""}
+            self._task = self._bar.add_task(printable(text), total=total or None, completed=done, **fields)
 
     def update(self, done: int, note: str | None = None, speed: float | None = None) -> None:
         """Notes how much is done, what there is to say about it, and iterations a second."""
-        if self._bar is not None:
-            fields = {} if note is None else {"note": note}
-            if speed is not None:
-                fields["speed"] = f"{speed:,.3g} it/s" if speed < 1000 else f"{speed:,.0f} it/s"
-            self._bar.update(self._task, completed=done, **fields)
+        if self._bar is None:
+            return
+        task = self._bar.tasks[self._task]
+        fields = {"left": "left"}
+        if note is not None or task.fields["note"] == "compiling":
+            fields["note"] = note or ""
+        if speed is not None:
+            fields["speed"] = f"{speed:,.3g} it/s" if speed < 1000 else f"{speed:,.0f} it/s"
+        self._bar.update(self._task, completed=done, **fields)
 
 
 @contextlib.contextmanager
@@ -37,15 +42,26 @@ def progress_bar(shown: bool | None = None) -> Iterator[ProgressBar]:
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
 
+    def text(form: str, **options: Any) -> TextColumn:
+        return TextColumn(form, markup=False, table_column=Column(no_wrap=True, **options))
+
+    console = Console(stderr=True)
+    # Numbers that are cut off say nothing: where there is little room, the least of them give way.
+    columns = [
+        (80, text("{task.description}", overflow="ellipsis", max_width=32)),
+        (95, BarColumn(bar_width=None, table_column=Column(ratio=1, max_width=40))),
+        (65, MofNCompleteColumn(table_column=Column(no_wrap=True))),
+        (50, text("{task.fields[speed]}")),
+        (0, TimeRemainingColumn(table_column=Column(no_wrap=True))),
+        (0, text("{task.fields[left]}")),
+        (0, text("{task.fields[note]}")),
+    ]
     bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}", markup=False),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-        console=Console(stderr=True),
+        *(column for room, column in columns if console.width >= room),
+        console=console,
+        expand=console.width >= 95,
         transient=shown is None,
         redirect_stdout=False,
         redirect_stderr=False,

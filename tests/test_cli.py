@@ -14,6 +14,7 @@ import threading
 
 import jax
 import pytest
+from odd_game import OddGame
 
 import jaxcfr
 from jaxcfr import __version__, cli, trainer
@@ -158,7 +159,7 @@ def test_solve_saves_what_exploit_and_show_read(command, json_lines, tmp_path):
     status, out, _ = command("show", "kuhn_poker", path)
     assert status == 0
     assert out.startswith("kuhn_poker: dcfr:alpha=1.5,beta=0,gamma=3, simultaneous updates, 300 iterations\n")
-    assert len(out.splitlines()) == 14
+    assert len(out.splitlines()) == 2 + 2 * 12
 
 
 def test_exploit_table(command, uniform):
@@ -169,14 +170,197 @@ def test_exploit_table(command, uniform):
     assert re.search(r"\n +0 +0\.125 +0\.5 +0\.375\n +1 +-0\.125 ", out)
 
 
-def test_show_filters(command, uniform):
-    status, out, _ = command("show", "kuhn_poker", uniform, "--player", 1, "--pattern", "^2")
-    assert status == 0
-    assert [line.split() for line in out.splitlines()[2:]] == [
-        ["1", key, "pass", "0.5000", "bet", "0.5000"] for key in ("2p", "2b")
+def test_show_in_a_pipe(command, uniform):
+    """Every line has all of its cells, and there is no colour."""
+    status, out, err = command("show", "kuhn_poker", uniform, "--player", 1, "--pattern", "2?")
+    assert (status, err) == (0, "")
+    bar = "\u2588" * 20
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        ["player", "information", "set", "action", "probability"],
+        *(["1", key, action, "0.5000", bar] for key in ("2p", "2b") for action in ("pass", "bet")),
     ]
     assert "and 10 more" in command("show", "kuhn_poker", uniform, "--limit", 2)[1]
-    assert len(command("show", "kuhn_poker", uniform, "--limit", 0)[1].splitlines()) == 14
+    assert len(command("show", "kuhn_poker", uniform, "--limit", 0)[1].splitlines()) == 2 + 2 * 12
+    out = command("show", "kuhn_poker", uniform, "--pattern", "PB", "--limit", 0)[1]
+    assert {line.split()[1] for line in out.splitlines()[2:]} == {"0pb", "1pb", "2pb"}
+    assert "is like '['" in command("show", "kuhn_poker", uniform, "--pattern", "[")[1]
+    assert "is like '\\x1b'" in command("show", "kuhn_poker", uniform, "--pattern", "\x1b")[1]
+
+
+def test_show_json(json_lines, uniform):
+    lines = json_lines("show", "kuhn_poker", uniform, "--pattern", "0*", "--limit", 3)
+    half = {"pass": 0.5, "bet": 0.5}
+    assert lines == [
+        {"player": 0, "infoset": "0", "strategy": half},
+        {"player": 0, "infoset": "0pb", "strategy": half},
+        {"player": 1, "infoset": "0p", "strategy": half},
+    ]
+
+
+def test_show_many_actions_and_odd_names(command, tmp_path):
+    path = tmp_path / "p"
+    wide = lower(load_game(os.path.join(CASES, "20_wide_1000.efg")))
+    Profile.from_strategy(wide, uniform_strategy(wide.tree)).save(path)
+    out = command("show", os.path.join(CASES, "20_wide_1000.efg"), path)[1]
+    assert "less probable)" in out
+    assert len(out.splitlines()) < 40
+    odd = lower(OddGame())
+    Profile.from_strategy(odd, uniform_strategy(odd.tree)).save(path)
+    game = tmp_path / "odd.json"
+    jaxcfr.interop.write_game(OddGame(), game)
+    status, out, _ = command("show", game, path)
+    assert status == 0
+    assert all(line.isprintable() for line in out.splitlines())
+    assert "two\\nlines\\tand a tab" in out
+    assert "<script>" in out
+
+
+def test_bars_and_probabilities():
+    assert [cli._bar(share, 10, True) for share in (0, 1e-12, 0.5, 0.5625, 1)] == [
+        "",
+        "\u258f",
+        "\u2588" * 5,
+        "\u2588" * 5 + "\u258b",  # five eighths
+        "\u2588" * 10,
+    ]
+    assert [cli._bar(share, 10, False) for share in (0, 1e-12, 0.5, 1)] == ["", "#", "#####", "##########"]
+    shown = [cli._probability(p) for p in (0, 1e-9, 0.00005, 0.5, 0.99994, 0.99996, 1)]
+    assert shown == ["0", "<0.0001", "0.0001", "0.5000", "0.9999", ">0.9999", "1"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}])
+def test_show_on_a_terminal(uniform, settings):
+    full = environment(**{"TERM": "xterm", "COLUMNS": "70", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "", **settings})
+    shown = on_a_terminal(["show", "kuhn_poker", uniform, "--player", 0, "--pattern", "pb"], full)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert ("\x1b[36m" in shown) == (not settings or "PYTHONIOENCODING" in settings)
+    assert max(map(len, plain.splitlines())) <= 70
+    assert ("####" in plain) == ("PYTHONIOENCODING" in settings)
+    assert plain.count("0pb") == (2 if "TERM" in settings else 1)  # said once to a person
+
+
+def test_narrow_terminals_get_fewer_columns_and_whole_numbers(command, monkeypatch):
+    for columns, headings in (
+        (100, ["NashConv", "expected", "seconds"]),
+        (60, ["NashConv", "seconds"]),
+        (45, ["NashConv"]),
+    ):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        out = command("solve", "kuhn_poker", "-n", 20, "--eval-every", 20)[1]
+        table = out.splitlines()[2:]
+        for heading in ("NashConv", "expected", "seconds"):
+            assert any(heading in line for line in table) == (heading in headings)
+        assert any(re.match(r" *20 +\d\.\d+ +\d\.\d+", line) for line in table)
+
+
+# Pictures
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_plot(command, tmp_path, ending):
+    path = tmp_path / f"curve.{ending}"
+    path.write_text("before")
+    status, out, err = command("solve", "kuhn_poker", "-n", 30, "--plot", path)
+    assert (status, err) == (0, "")
+    assert out.endswith(f"The curve is drawn in {path}.\n")
+    assert path.read_bytes().startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending])
+    assert [line.split()[0] for line in out.splitlines()[5:11]] == ["1", "2", "5", "10", "20", "30"]
+    if ending == "svg":
+        drawing = path.read_text()
+        assert "exploitability of the average strategy" in drawing
+        assert "(units of payoff)" in drawing
+
+
+def test_plot_of_other_games_and_options(command, json_lines, tmp_path):
+    path = tmp_path / "c.svg"
+    lines = json_lines("solve", "kuhn_poker(players=3)", "-n", 20, "--eval-every", 10, "--plot", path)
+    assert [line["iteration"] for line in lines] == [10, 20]
+    assert "NashConv of the average strategy" in path.read_text()
+    lines = json_lines("solve", "kuhn_poker", "-n", 1000, "--target-exploitability", 0.05, "--plot", path)
+    assert lines[-1]["exploitability"] <= 0.05
+    assert lines[-1]["iteration"] < 1000
+    assert "target 0.05" in path.read_text()
+    for case in ("09_terminal_root", "10_chance_only"):
+        assert command("solve", os.path.join(CASES, f"{case}.efg"), "-n", 3, "--plot", path)[0] == 0
+    assert command("solve", "kuhn_poker", "-n", 0, "--plot", path)[0] == 0
+    assert os.listdir(tmp_path) == ["c.svg"]
+
+
+def test_a_resumed_run_draws_all_of_its_evaluations(json_lines, tmp_path, monkeypatch):
+    path = tmp_path / "c.ckpt"
+    options = ["solve", "kuhn_poker", "--checkpoint", path, "--resume", "--plot", tmp_path / "c.svg"]
+    drawn = []
+    draw = jaxcfr.plotting.convergence
+    monkeypatch.setattr(jaxcfr.plotting, "convergence", lambda *a, **k: drawn.append(draw(*a, **k)) or drawn[-1])
+    assert [line["iteration"] for line in json_lines(*options, "-n", 10)] == [1, 2, 5, 10]
+    assert [line["iteration"] for line in json_lines(*options, "-n", 30)] == [20, 30]
+    assert [ax.lines[0].get_xdata().tolist() for ax in drawn] == [[1, 2, 5, 10], [1, 2, 5, 10, 20, 30]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--plot", "c.txt"], "ends in .png, .svg or .pdf"),
+        (["--plot", os.path.join(CASES, "none", "c.png")], "no directory"),
+        (["--plot", os.path.join(CASES, "c.png"), "--out", os.path.join(CASES, ".", "c.png")], "same file"),
+    ],
+)
+def test_plots_that_are_refused_before_the_solve(refused, arguments, message, monkeypatch):
+    monkeypatch.setattr(SOLVE, "_run", None)
+    assert message in refused("solve", "kuhn_poker", *arguments)
+
+
+def test_plot_without_matplotlib(refused, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert 'pip install "jaxcfr[plot]"' in refused("solve", "kuhn_poker", "--plot", tmp_path / "c.png")
+
+
+# Completion
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("jaxcfr sol", ["solve"]),
+        ("jaxcfr solve ku", ["kuhn_poker"]),
+        ("jaxcfr info l", ["leduc_poker", "liars_dice"]),
+        ("jaxcfr solve tests/", []),  # then the shell offers files
+        ("jaxcfr solve kuhn_poker --regret pd", ["pdcfr_plus"]),
+        ("jaxcfr solve kuhn_poker --algorithm ", [*cli.Algorithm]),
+        ("jaxcfr solve kuhn_poker --updates s", ["simultaneous"]),
+        ("jaxcfr exploit kuhn_poker p --dtype f", ["float32", "float64"]),
+        ("jaxcfr match kuhn_poker u", ["uniform"]),
+        ("jaxcfr solve kuhn_poker --pl", ["--plot"]),
+    ],
+)
+def test_completion(line, expected, monkeypatch, capsys):
+    monkeypatch.setenv("_JAXCFR_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+    assert cli.main([]) == 0
+    assert capsys.readouterr().out.split() == expected
+
+
+def test_completion_of_hyperparameters():
+    assert cli._complete_regret("dcfr:") == ["dcfr:alpha=", "dcfr:beta=", "dcfr:gamma="]
+    assert cli._complete_regret("dcfr:alpha=1,b") == ["dcfr:alpha=1,beta="]
+    assert cli._complete_regret("none:") == []
+
+
+def test_completion_is_installed(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # the shell is what the options say
+    for shell, word in (
+        ("bash", "complete -o default"),
+        ("zsh", "#compdef jaxcfr"),
+        ("fish", "complete --command jaxcfr"),
+    ):
+        status, out, _ = command("--show-completion", shell)
+        assert status == 0
+        assert word in out
+    assert command("--install-completion", "bash")[0] == 0
+    (script,) = tmp_path.glob(".bash_completions/*")
+    assert str(script) in (tmp_path / ".bashrc").read_text()
 
 
 def test_solve_table(command, tmp_path):
@@ -386,7 +570,6 @@ def test_refusals_with_a_profile(refused, uniform):
     assert "2 players, but the game has 3" in refused("exploit", "kuhn_poker(players=3)", uniform)
     assert "player 0 has no strategy" in refused("show", "leduc_poker", uniform)
     assert "no player 2" in refused("show", "kuhn_poker", uniform, "--player", 2)
-    assert "regular expression" in refused("show", "kuhn_poker", uniform, "--pattern", "(")
     data = uniform.read_bytes()
     uniform.write_bytes(data[:-100])
     assert "truncated or damaged" in refused("exploit", "kuhn_poker", uniform)
@@ -513,7 +696,8 @@ def test_a_closed_pipe_is_quiet_and_the_file_is_written_all_the_same(tmp_path):
     assert Profile.load(tmp_path / "p").iterations == 300
 
 
-def test_progress_goes_to_a_terminal_on_standard_error_only():
+def on_a_terminal(arguments, full, stream="stdout"):
+    """Runs the command with one stream on a terminal: what comes out there; the other one has to be JSON lines."""
     parent, child = pty.openpty()
     pieces = []
 
@@ -526,21 +710,31 @@ def test_progress_goes_to_a_terminal_on_standard_error_only():
     reader.start()
     try:
         process = subprocess.run(
-            [sys.executable, "-m", "jaxcfr", "solve", "kuhn_poker", "-n", "2000", "--json"],
-            env=environment(TERM="xterm", COLUMNS="120"),
-            stdout=subprocess.PIPE,
-            stderr=child,
+            [sys.executable, "-m", "jaxcfr", *map(str, arguments)],
+            env=full,
             timeout=60,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: child},
         )
     finally:
         os.close(child)
         reader.join(timeout=60)
         os.close(parent)
-    shown = b"".join(pieces)
     assert process.returncode == 0
-    assert [strict(line)["iteration"] for line in process.stdout.splitlines()] == list(range(200, 2001, 200))
-    assert b"solving kuhn_poker in float32 on cpu" in shown
-    assert b"2000/2000" in shown
+    shown = b"".join(pieces).decode()
+    if stream == "stdout":
+        return shown
+    return shown, [strict(line) for line in process.stdout.splitlines()]
+
+
+def test_progress_goes_to_a_terminal_on_standard_error_only():
+    full = environment(TERM="xterm", COLUMNS="120")
+    shown, lines = on_a_terminal(["solve", "kuhn_poker", "-n", "2000", "--json"], full, "stderr")
+    assert [line["iteration"] for line in lines] == list(range(200, 2001, 200))
+    assert "solving kuhn_poker in float32 on cpu" in shown
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    assert "2000/2000" in plain
+    assert "compiling" in plain
+    assert re.search(r"[\d,]+ it/s +\d:\d\d:\d\d left +NashConv \d", plain)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="closes file descriptors in a shell")
@@ -567,8 +761,7 @@ def test_tables_keep_to_the_width_of_the_terminal(command, uniform, monkeypatch)
         assert max(map(len, [line for line in out.splitlines() if "Options" not in line])) <= 50
     monkeypatch.setenv("COLUMNS", "40")
     lines = command("show", "kuhn_poker", uniform, "--limit", 1)[1].splitlines()
-    assert [line.split() for line in lines[2:4]] == [["0", "0", "pass", "0.5000"], ["bet", "0.5000"]]
-    assert lines[3].index("bet") == lines[2].index("pass")
+    assert [line.split() for line in lines[-3:-1]] == [["0", "0", "pass", "0.5000"], ["0", "0", "bet", "0.5000"]]
 
 
 def test_values_of_info_stand_near_their_names(command):

@@ -63,6 +63,7 @@ from jaxcfr.regret.variants import (
     sapcfr_plus,
     vanilla,
 )
+from jaxcfr.report import report_page, write_report
 from jaxcfr.solve import SolverState, average_strategy, current_strategy, solve, state_from_profile, unvisited
 from jaxcfr.solve_game import SampledRun, solve_game
 from jaxcfr.subgames import (
@@ -195,6 +196,7 @@ __all__ = [
     "probabilistic_pruning",
     "register_game",
     "regret_matching",
+    "report_page",
     "rtcfr_solve",
     "safe_pruning",
     "sample_play",
@@ -214,6 +216,7 @@ __all__ = [
     "unvisited",
     "validate_game",
     "vanilla",
+    "write_report",
 ]
 
 

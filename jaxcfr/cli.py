@@ -16,6 +16,7 @@ import json
 import logging
 import math
 import os
+import shlex
 import signal
 import sys
 import time
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from jaxcfr.regret.variants import RegretVariant
     from jaxcfr.trainer import Trainer
     from jaxcfr.traversal.base import Traversal
-    from jaxcfr.tree.game_tree import GameTree
     from jaxcfr.tree.lower import LoweredGame
 
 DEFAULT_EVALUATIONS = 10
@@ -373,8 +373,7 @@ def solve(
         raise OptionError("--split is evaluated at its end only: without --eval-every and --target-exploitability")
     if resume and checkpoint is None:
         raise OptionError("--resume goes on from the file that --checkpoint names")
-    if target_exploitability is not None and not target_exploitability >= 0:
-        raise OptionError(f"--target-exploitability has to be at least 0, not {target_exploitability}")
+    _check_target(target_exploitability)
     from jaxcfr.prescribed import read_locks
 
     root = load_game(game)
@@ -392,10 +391,7 @@ def solve(
         with progress_bar() as progress:
             progress.start(f"lowering {game_name(root)}")
             lowered = _lower(root, dtype, max_nodes)
-        if target_exploitability is not None:
-            from jaxcfr.analytics import require_constant_sum
-
-            require_constant_sum(lowered.tree, "--target-exploitability", "leave it out and look at NashConv")
+        _require_target(lowered, target_exploitability)
         if out is not None:
             from jaxcfr.profile import require_storable
 
@@ -442,6 +438,122 @@ def solve(
     if checkpoint is not None and not split:
         saved += f", and {checkpoint} goes on from here"
     _note(f"stopped after {_count(trainer.iterations_done, 'iteration')}; {saved}")
+    return 128 + run.stopped_by
+
+
+@app.command()
+def report(
+    context: typer.Context,
+    game: GameArgument,
+    out: Annotated[str, typer.Option(metavar="FILE", help="The page to write; one that is there is replaced.")],
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROFILE",
+            help="Report on this file, written by 'jaxcfr solve --out', which knows of no curve; else GAME is solved.",
+        ),
+    ] = None,
+    iterations: Annotated[
+        int | None,
+        typer.Option(
+            "--iterations",
+            "-n",
+            parser=_integer(0, MAX_ITERATIONS),
+            metavar="N",
+            help="How many iterations; by default 1000.",
+        ),
+    ] = None,
+    regret: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME:ARG=VALUE,...",
+            autocompletion=_complete_regret,
+            help="The regret variant, as for 'jaxcfr solve'; by default dcfr_plus.",
+        ),
+    ] = None,
+    updates: Annotated[
+        Updates | None,
+        typer.Option(
+            parser=_one_of(Updates),
+            autocompletion=_complete_one_of(Updates),
+            metavar="alternating|simultaneous|best_response",
+            help="As for 'jaxcfr solve'; by default alternating.",
+        ),
+    ] = None,
+    eval_every: Annotated[
+        int | None,
+        typer.Option(
+            parser=_integer(1),
+            metavar="N",
+            help="Iterations between the points of the curve; by default they are at 1, 2, 5, 10, 20, ...",
+        ),
+    ] = None,
+    target_exploitability: Annotated[
+        float | None,
+        typer.Option(
+            parser=_number, metavar="X", help="Stop at the first evaluation with an exploitability of at most this."
+        ),
+    ] = None,
+    dtype: Annotated[
+        Dtype,
+        typer.Option(
+            parser=_one_of(Dtype),
+            autocompletion=_complete_one_of(Dtype),
+            metavar="float32|float64",
+            help="Precision of solving and evaluating.",
+        ),
+    ] = Dtype.float64,
+    max_nodes: MaxNodesOption = None,
+) -> int:
+    """Write a page about GAME and a strategy: facts, convergence, exploitability, every information set.
+
+    The page is one HTML file that needs no network. After Ctrl-C it is about the average strategy so far.
+    """
+    from jaxcfr.profile import Profile
+    from jaxcfr.report import write_report
+
+    if profile is not None:
+        solving = {
+            "--iterations": iterations,
+            "--regret": regret,
+            "--updates": updates,
+            "--eval-every": eval_every,
+            "--target-exploitability": target_exploitability,
+        }
+        given = [name for name, value in solving.items() if value is not None]
+        if given:
+            raise OptionError(f"{given[0]} is for solving, and --profile gives a strategy that is there: choose one")
+    count = 1000 if iterations is None else iterations
+    variant, _ = parse_regret(regret or "dcfr_plus", count)
+    _check_target(target_exploitability)
+    loaded = None if profile is None else Profile.load(profile)
+    root = load_game(game)
+    require_writable(out, OptionError)
+    _require_different({"--out": out, "--profile": profile, "GAME": game if os.path.exists(game) else None})
+    value = root.nash_value() if hasattr(root, "nash_value") else None
+    with _precision(dtype):
+        device = _device()
+        with progress_bar() as progress:
+            progress.start(f"lowering {game_name(root)}")
+            lowered = _lower(root, dtype, max_nodes)
+        made = {"command": shlex.join(["jaxcfr", *context.obj]), "device": device}
+        if loaded is not None:
+            write_report(out, lowered, loaded, nash_value=value, made=made)
+            _write(f"The report is written to {printable(out)}\n")
+            return 0
+        _require_target(lowered, target_exploitability)
+        settings = {"algorithm": _traversal(Algorithm.full_tree, None, None, None), "regret": variant, "workers": 1}
+        trainer = _trainer(lowered, settings | {"updates": (updates or Updates.alternating).value}, None)
+        run = _Run(lowered, trainer, count, every=eval_every, target=target_exploitability)
+        run.run()
+        begun = run.stopped_by is None or trainer.iterations_done > 0
+        if begun:
+            write_report(out, trainer, nash_value=value, made=made)
+    written = f"the report is written to {out}" if begun else "no report is written"
+    if run.stopped_by is None:
+        _write(printable(written[:1].upper() + written[1:]) + "\n")
+        return 0
+    _note(f"stopped after {_count(trainer.iterations_done, 'iteration')}; {written}")
     return 128 + run.stopped_by
 
 
@@ -521,8 +633,7 @@ def solve_decomposed(
         raise OptionError(f"--cut has to be a depth or round, not {cut}") from None
     if memory is not None and not 0 < memory < 1e12:
         raise OptionError(f"--memory has to be a positive number of megabytes, not {memory:g}")
-    if target_exploitability is not None and not target_exploitability >= 0:
-        raise OptionError(f"--target-exploitability has to be at least 0, not {target_exploitability}")
+    _check_target(target_exploitability)
     root = load_game(game)
     for file in (checkpoint, out):
         if file is not None:
@@ -601,18 +712,19 @@ def info(
     max_nodes: MaxNodesOption = None,
 ) -> None:
     """Show the size of GAME: players, histories, information sets, depth, payoffs, memory."""
+    from jaxcfr.facts import payoff_range, payoff_sum, per_player
     from jaxcfr.solve import solve_bytes
 
     root = load_game(game)
     device = _device()
     lowered = _lower(root, None, max_nodes)
     tree = lowered.tree
-    low, high = _payoff_range(tree)
+    low, high = payoff_range(tree)
     value = root.nash_value() if hasattr(root, "nash_value") else None
     facts: dict[str, Any] = {
         "game": lowered.name,
         "players": tree.num_players,
-        "payoff_sum": _payoff_sum(tree),
+        "payoff_sum": payoff_sum(tree),
         "histories": tree.num_histories,
         "terminals": tree.num_terminals,
         "depth": tree.depth,
@@ -635,8 +747,8 @@ def info(
         ["histories", f"{tree.num_histories:,}"],
         ["terminal histories", f"{tree.num_terminals:,}"],
         ["depth", f"{tree.depth:,} (most actions on a path, chance included)"],
-        ["information sets", _per_player(tree.num_infosets)],
-        ["sequences", _per_player(tree.num_sequences) + " (the empty ones included)"],
+        ["information sets", per_player(tree.num_infosets)],
+        ["sequences", per_player(tree.num_sequences) + " (the empty ones included)"],
         ["payoffs", f"{low:g} to {high:g}"],
         ["equilibrium payoffs", equilibrium],
         ["tree", f"{_bytes(tree.nbytes)} in {tree.dtype}"],
@@ -687,6 +799,7 @@ def exploit(
     max_nodes: MaxNodesOption = None,
 ) -> None:
     """Evaluate PROFILE in GAME exactly: payoffs, what each player could gain, NashConv, exploitability."""
+    from jaxcfr.facts import promise
     from jaxcfr.profile import Profile
     from jaxcfr.trainer import evaluate
 
@@ -709,7 +822,7 @@ def exploit(
     _write(f"NashConv        {result['nash_conv']:.6g}\n")
     if result["exploitability"] is not None:
         _write(f"exploitability  {result['exploitability']:.6g}\n")
-    _write("All in units of payoff. " + _meaning(lowered.tree) + "\n")
+    _write("All in units of payoff. " + promise(lowered.tree) + "\n")
 
 
 @app.command()
@@ -931,6 +1044,19 @@ def _require_different(files: dict[str, str | None]) -> None:
             raise OptionError(f"{one} and {other} are the same file, {second}: give them different names")
 
 
+def _check_target(target: float | None) -> None:
+    if target is not None and not target >= 0:
+        raise OptionError(f"--target-exploitability has to be at least 0, not {target}")
+
+
+def _require_target(lowered: LoweredGame, target: float | None) -> None:
+    """Raises `NotTwoPlayerConstantSumError` where a target is set and means nothing."""
+    if target is not None:
+        from jaxcfr.analytics import require_constant_sum
+
+        require_constant_sum(lowered.tree, "--target-exploitability", "leave it out and look at NashConv")
+
+
 def _trainer(lowered: LoweredGame, settings: dict[str, Any], resume: str | None) -> Trainer:
     """The trainer of a run, from its checkpoint where there is one.
 
@@ -1006,40 +1132,6 @@ def _option_names() -> Iterator[None]:
         raise GameTooLargeError(message) from error
 
 
-def _payoff_range(tree: GameTree) -> tuple[float, float]:
-    import numpy as np
-
-    payoffs = np.asarray(tree.terminal_payoffs)
-    return float(payoffs.min()), float(payoffs.max())
-
-
-def _payoff_sum(tree: GameTree) -> str:
-    """What the payoffs of the players sum to: "zero-sum", "constant-sum" or "general-sum"."""
-    import numpy as np
-
-    if tree.num_players == 2:
-        return "zero-sum" if tree.zero_sum else "constant-sum" if tree.constant_sum else "general-sum"
-    payoffs = np.asarray(tree.terminal_payoffs)
-    total = payoffs.astype(np.float64).sum(1)
-    tolerance = 16 * np.finfo(payoffs.dtype).eps * np.abs(payoffs).max()
-    if np.abs(total).max() <= tolerance:
-        return "zero-sum"
-    return "constant-sum" if np.ptp(total) <= tolerance else "general-sum"
-
-
-def _meaning(tree: GameTree) -> str:
-    """One sentence on what CFR promises in this kind of game."""
-    if tree.constant_sum:
-        return "Exploitability is NashConv / 2; CFR's average strategy approaches an equilibrium, where both are 0."
-    if tree.num_players == 1:
-        return "There is one player: CFR's average strategy approaches an optimal one, where NashConv is 0."
-    kind = f"{tree.num_players} players" if tree.num_players > 2 else "general-sum payoffs"
-    return (
-        f"In a game with {kind} CFR promises only that the joint play of all iterations approaches a coarse correlated "
-        "equilibrium; the average strategies need not be a Nash equilibrium, so their NashConv may stay above 0."
-    )
-
-
 def _made_by(profile: Profile) -> str:
     made = profile.variant or "a profile"
     return made if profile.iterations is None else f"{made}, {_count(profile.iterations, 'iteration')}"
@@ -1109,15 +1201,15 @@ class _Run:
     lowered: LoweredGame
     trainer: Trainer
     iterations: int
-    split: bool
-    every: int | None
-    target: float | None
-    seed: int | None
-    out: str | None
-    plot: str | None
-    checkpoint: str | None
-    locked: bool
-    as_json: bool
+    every: int | None  # None: after 1, 2, 5, 10, ... iterations
+    target: float | None = None
+    seed: int | None = None
+    split: bool = False
+    out: str | None = None
+    plot: str | None = None
+    checkpoint: str | None = None
+    locked: bool = False
+    as_json: bool = False
 
     def __post_init__(self) -> None:
         self.tree = self.lowered.tree
@@ -1217,10 +1309,12 @@ class _Run:
 
     def write_report(self, device: str) -> None:
         """The results as a table, on standard output."""
+        from jaxcfr.facts import payoff_sum, promise
+
         tree, count = self.tree, self.trainer.workers
         workers = "" if count == 1 else f", a split over {count} workers" if self.split else f", {count} workers"
         _write(
-            f"{printable(self.lowered.name)}: {_count(tree.num_players, 'player')}, {_payoff_sum(tree)}, "
+            f"{printable(self.lowered.name)}: {_count(tree.num_players, 'player')}, {payoff_sum(tree)}, "
             f"{_count(tree.num_histories, 'history', 'histories')}, "
             f"{_count(sum(tree.num_infosets), 'information set')}\n"
             f"{self.trainer.description}, {tree.dtype} on {device}{workers}\n"
@@ -1243,7 +1337,7 @@ class _Run:
                     columns.pop(place)
                     rows = [[*row[:place], *row[place + 1 :]] for row in rows]
             _write_table(columns, rows, numbers=True)
-            _write("All in units of payoff. " + _meaning(tree) + "\n")
+            _write("All in units of payoff. " + promise(tree) + "\n")
             unvisited = sum(self.evaluations[-1].get("unvisited", ()))
             if unvisited:
                 _write(f"{_count(unvisited, 'information set')} came up in no walk: there the strategy is uniform.\n")
@@ -1333,6 +1427,7 @@ def _write_table(columns: Sequence[str] | None, rows: Sequence[Sequence[str]], *
 
 def _write_strategies(infosets: Sequence[InfosetStrategy]) -> None:
     """A table with a line for every action, and its probability as a bar."""
+    from jaxcfr.facts import probability_text
     from jaxcfr.profile import key_text, most_probable
 
     terminal, width = _is_terminal(), _width()
@@ -1345,7 +1440,7 @@ def _write_strategies(infosets: Sequence[InfosetStrategy]) -> None:
         first = [str(infoset.player), printable(key_text(infoset.key))]
         for place in kept:
             probability = float(infoset.probabilities[place])
-            rows.append([*first, printable(infoset.labels[place]) or "''", _probability(probability)])
+            rows.append([*first, printable(infoset.labels[place]) or "''", probability_text(probability)])
             shares.append(probability)
             if terminal:
                 first = ["", ""]  # for people, each thing is said once
@@ -1396,15 +1491,6 @@ def _bar(share: float, width: int, blocks: bool) -> str:
     return _BLOCKS[8] * (eighths // 8) + _BLOCKS[eighths % 8]
 
 
-def _probability(value: float) -> str:
-    """Four decimals; what is not exactly 0 or 1 does not look so."""
-    if value in (0.0, 1.0):
-        return f"{value:.0f}"
-    if value < 0.00005:
-        return "<0.0001"
-    return ">0.9999" if value >= 0.99995 else f"{value:.4f}"
-
-
 def _is_terminal() -> bool:
     """Whether a person looks at standard output, at a terminal that knows colours."""
     with contextlib.suppress(OSError, ValueError):
@@ -1418,11 +1504,6 @@ def _can_write(text: str) -> bool:
     except (UnicodeError, LookupError):
         return False
     return True
-
-
-def _per_player(counts: Sequence[int]) -> str:
-    shown = " + ".join(f"{count:,}" for count in counts)
-    return f"{shown} = {sum(counts):,}" if len(counts) > 1 else shown
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:
@@ -1458,7 +1539,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # names in a game file may be beyond the locale's encoding
     try:
         command = typer.main.get_command(app)
-        status = command.main(None if argv is None else list(argv), prog_name="jaxcfr", standalone_mode=False)
+        arguments = sys.argv[1:] if argv is None else list(argv)
+        status = command.main(arguments, prog_name="jaxcfr", standalone_mode=False, obj=arguments)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except (_PipeClosedError, BrokenPipeError):

@@ -21,7 +21,7 @@ import numpy as np
 from jaxcfr.errors import GameTooLargeError, MissingPackageError, OptionError
 from jaxcfr.files import require_writable, write_atomically
 from jaxcfr.games.base import game_name, require_enumerable_chance
-from jaxcfr.profile import InfosetStrategy, Profile, distinct_labels, key_text
+from jaxcfr.profile import InfosetStrategy, Profile, as_profile, distinct_labels, key_text
 from jaxcfr.progress import printable
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ def strategy(
       StrategyError, ProfileError: `values` is no strategy of this game, or there is no such player.
       MissingPackageError: matplotlib is not installed.
     """
-    profile = _profile(source, values, "strategy")
+    profile = as_profile(source, values, "plotting.strategy")
     if kind not in (None, "bars", "heatmap"):
         raise OptionError(f"kind has to be 'bars' or 'heatmap', not {kind!r}")
     if max_infosets is not None and (type(max_infosets) is not int or max_infosets < 1):
@@ -509,7 +509,7 @@ def game_tree(
         binding = lower(game, max_nodes=max_histories) if lowered is None else lowered
         profile = Profile.from_strategy(binding, tuple(profile))
     elif profile is not None:
-        profile = _profile(profile, None, "game_tree")
+        profile = as_profile(profile, None, "plotting.game_tree")
     nodes = _walked(game, name, max_histories) if lowered is None else _histories(lowered, max_histories)
     _put_probabilities(nodes, profile)
     leaves = _lay_out(nodes)
@@ -1020,33 +1020,6 @@ def _axes(ax: Any, size: tuple[float, float], what: str) -> Axes:
     if not isinstance(ax, Axes):
         raise OptionError(f"ax has to be the Axes of a matplotlib figure, not {_short(ax)}")
     return ax
-
-
-# What users have in hand
-
-
-def _profile(source: Any, values: Any, what: str) -> Profile:
-    if values is not None:
-        if hasattr(source, "infoset_keys") and hasattr(source, "tree"):
-            if hasattr(values, "players") and hasattr(values, "t"):
-                raise OptionError(
-                    "a SolverState holds the last iterate and the sums of the average: pass "
-                    "jaxcfr.average_strategy(tree, state), or jaxcfr.current_strategy(tree, state)"
-                )
-            return Profile.from_strategy(source, values)
-        raise OptionError(
-            "a strategy is read with the keys of its game: pass what jaxcfr.lower returned before it, not "
-            f"{_short(source)}"
-        )
-    if isinstance(source, Profile):
-        return source
-    made = getattr(source, "profile", None)
-    found = made() if callable(made) else None
-    if isinstance(found, Profile):
-        return found
-    raise OptionError(
-        f"plotting.{what} takes a Profile, a Trainer, or a LoweredGame and a strategy, not {_short(source)}"
-    )
 
 
 # Text

@@ -1062,6 +1062,41 @@ class Profile:
             ) from error
 
 
+def as_profile(source: Any, strategy: Any, what: str) -> Profile:
+    """The profile that users mean by what they have in hand.
+
+    Args:
+      source: a `Profile`; anything with a method `profile`, such as a `Trainer`; or, with `strategy`, a `LoweredGame`.
+      strategy: for a `LoweredGame`, one array `[L_p]` per player.
+      what: wants it.
+
+    Raises:
+      OptionError: it is none of these.
+      StrategyError: the strategy does not fit the game.
+    """
+    if strategy is not None:
+        if not hasattr(source, "infoset_keys") or not hasattr(source, "tree"):
+            raise OptionError(
+                "a strategy is read with the keys of its game: pass what jaxcfr.lower returned before it, not "
+                f"{type(source).__name__}"
+            )
+        if hasattr(strategy, "players") and hasattr(strategy, "t"):
+            raise OptionError(
+                "a SolverState holds the last iterate and the sums of the average: pass "
+                "jaxcfr.average_strategy(tree, state), or jaxcfr.current_strategy(tree, state)"
+            )
+        return Profile.from_strategy(source, strategy)
+    if isinstance(source, Profile):
+        return source
+    made = getattr(source, "profile", None)
+    found = made() if callable(made) else None
+    if isinstance(found, Profile):
+        return found
+    raise OptionError(
+        f"{what} takes a Profile, a Trainer, or a LoweredGame and a strategy, not {type(source).__name__}"
+    )
+
+
 def distinct_labels(game: Any, actions: Sequence[Hashable]) -> tuple[str, ...]:
     """The labels of the actions at a history; those that occur twice with their actions added."""
     return _Menu(tuple(actions), tuple(action_label(game, action) for action in actions)).distinct_labels

@@ -198,6 +198,11 @@ class Trainer:
             text += f", {_snake(type(self.algorithm).__name__)}"
         return text if self.updates == "alternating" else f"{text}, {self.updates} updates"
 
+    @property
+    def locks(self) -> Locks | None:
+        """The information sets whose strategy is fixed, or None."""
+        return self._locks
+
     def replace(self, **settings: Any) -> Trainer:
         """A trainer with other settings: algorithm=..., regret=..., pruning=..., seed=..., workers=..., ...
 

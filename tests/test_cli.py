@@ -19,6 +19,7 @@ from odd_game import OddGame
 import jaxcfr
 from jaxcfr import __version__, cli, trainer
 from jaxcfr.errors import HorizonError, OptionError
+from jaxcfr.facts import probability_text
 from jaxcfr.games.registry import list_games, load_game
 from jaxcfr.profile import Profile
 from jaxcfr.regret.variants import VARIANTS
@@ -224,7 +225,7 @@ def test_bars_and_probabilities():
         "\u2588" * 10,
     ]
     assert [cli._bar(share, 10, False) for share in (0, 1e-12, 0.5, 1)] == ["", "#", "#####", "##########"]
-    shown = [cli._probability(p) for p in (0, 1e-9, 0.00005, 0.5, 0.99994, 0.99996, 1)]
+    shown = [probability_text(p) for p in (0, 1e-9, 0.00005, 0.5, 0.99994, 0.99996, 1)]
     assert shown == ["0", "<0.0001", "0.0001", "0.5000", "0.9999", ">0.9999", "1"]
 
 

@@ -164,7 +164,7 @@ def _convergence(history: Sequence[Mapping[str, Any]], constant_sum: bool) -> st
         "<tr>" + "".join(f'<td class="number">{_escape(text)}</td>' for text in row) + "</tr>" for row in rows
     )
     return (
-        f"<p>{_escape(label[0].upper() + label[1:])} by iteration, on logarithmic scales.</p>"
+        f"<p>{_escape(label[0].upper() + label[1:])} by iteration.</p>"
         f'<div class="wide">{curve_svg(points, label, width=760, height=320)}</div>'
         f'<div class="narrow">{curve_svg(points, label, width=350, height=250)}</div>'
         f"<details><summary>{len(rows):,} evaluations</summary>"

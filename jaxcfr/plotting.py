@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from jaxcfr.tree.lower import LoweredGame
 
+__all__ = ["convergence", "game_tree", "save", "strategy", "sweep", "trajectories"]
+
 Spread = Literal["range", "deviation"]
 Kind = Literal["bars", "heatmap"]
 

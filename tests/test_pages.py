@@ -54,11 +54,10 @@ def documented():
 def test_the_reference_has_every_public_name_once():
     found = [name.removeprefix("jaxcfr.") for name in documented()]
     assert len(found) == len(set(found))
-    expected = set(jaxcfr.__all__) - {"deep", "interop", "solve", "solve_game"}
+    expected = set(jaxcfr.__all__) - {"deep", "interop", "plotting", "solve", "solve_game"}
     expected |= {"solve.solve", "solve_game.solve_game"}  # named like their modules
-    expected |= {f"deep.{name}" for name in jaxcfr.deep.__all__} | {
-        f"interop.{name}" for name in jaxcfr.interop.__all__
-    }
+    for module in ("deep", "interop", "plotting"):
+        expected |= {f"{module}.{name}" for name in getattr(jaxcfr, module).__all__}
     assert set(found) == expected
 
 

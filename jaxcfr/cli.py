@@ -20,6 +20,7 @@ import shlex
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -1300,7 +1301,8 @@ class _Run:
 
         from jaxcfr import plotting
 
-        with signals.held():
+        with signals.held(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # a title need not be in every font
             axes = Figure(figsize=(7, 4.5), layout="constrained").subplots()
             title = f"{self.lowered.name}\n{self.trainer.description}"
             plotting.convergence(self.trainer, target=self.target or None, title=title, ax=axes)
@@ -1432,7 +1434,10 @@ def _write_strategies(infosets: Sequence[InfosetStrategy]) -> None:
 
     terminal, width = _is_terminal(), _width()
     blocks = _can_write("".join(_BLOCKS))
-    headings = ["player", "information set" if width is None or width >= 60 else "key", "action", "probability", ""]
+    if width is None or width >= 60:
+        headings = ["player", "information set", "action", "probability", ""]
+    else:
+        headings = ["who", "key", "action", "prob.", ""]
     rows: list[list[str]] = []
     shares: list[float] = []
     for infoset in infosets:
@@ -1464,13 +1469,11 @@ def _write_strategies(infosets: Sequence[InfosetStrategy]) -> None:
 
     console = Console(width=width, force_terminal=terminal, legacy_windows=False)
     table = Table(box=box.SIMPLE if terminal else None, pad_edge=False, show_edge=False)
-    for heading in headings[: 5 if room >= 5 else 4]:
-        table.add_column(
-            heading,
-            justify="right" if heading in ("player", "probability") else "left",
-            no_wrap=heading in ("player", "probability", ""),
-            overflow="fold",
-        )
+    for place, heading in enumerate(headings[: 5 if room >= 5 else 4]):
+        wraps = place in (1, 2)
+        least = min(needed[place], 4) if wraps else None
+        justify: Any = "right" if place in (0, 3) else "left"
+        table.add_column(heading, justify=justify, no_wrap=not wraps, min_width=least, overflow="fold")
     for row, bar in zip(rows, bars, strict=True):
         cells = [*map(Text, row), Text(bar, style="cyan")]
         table.add_row(*cells[: len(table.columns)])

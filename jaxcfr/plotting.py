@@ -998,7 +998,9 @@ def check_path(path: str | os.PathLike[str]) -> str:
     """The ending of a picture's file; raises as `save` does where no picture could be written there."""
     ending = os.path.splitext(os.fspath(path))[1].lower()
     if ending not in FORMATS:
-        raise OptionError(f"{os.fspath(path)}: a picture's name ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+        raise OptionError(
+            f"{os.fspath(path) or repr('')}: a picture's name ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        )
     _require_matplotlib("a picture")
     require_writable(path, OptionError)
     return ending

@@ -293,7 +293,8 @@ def strategy(
     """The probabilities of actions by information set: stacked bars, or a heat map where there are many actions.
 
     Args:
-      source: a `Profile`, a `Trainer`, or what `jaxcfr.lower` returned together with `values`.
+      source: a `Profile`, a `Trainer` or anything else with a `profile()`, or what `jaxcfr.lower` returned together
+        with `values`.
       values: a strategy for the tree of `source`, one array `[L_p]` per player. Which one is for you to say in the
         title: `average_strategy` approaches an equilibrium, `current_strategy` is the last iterate.
       player: only this player's information sets.
@@ -507,7 +508,7 @@ def game_tree(
         hint = ": pass the LoweredGame it belongs to, which has the keys" if hasattr(game, "treeplexes") else ""
         raise OptionError(f"game_tree draws a game, its name, or what jaxcfr.lower returned, not {_short(game)}{hint}")
     name = game_name(game) if lowered is None else lowered.name
-    if isinstance(profile, tuple | list):
+    if isinstance(profile, tuple | list) and not hasattr(profile, "profile"):
         binding = lower(game, max_nodes=max_histories) if lowered is None else lowered
         profile = Profile.from_strategy(binding, tuple(profile))
     elif profile is not None:

@@ -194,6 +194,12 @@ def test_strategies_in_hand(kuhn, trainer):
             plotting.strategy(trainer, **options)
 
 
+def test_runs_without_a_tree_have_profiles_too():
+    run = jaxcfr.solve_game(jaxcfr.load_game("kuhn_poker"), jaxcfr.dcfr(), 20, capacity=256, seed=7)
+    assert len(plotting.strategy(run).get_yticklabels()) == 2 + 12
+    assert len(texts(plotting.game_tree("kuhn_poker", run))) == 57 + 30 + 24
+
+
 def test_many_actions_make_a_heat_map():
     lowered = jaxcfr.lower(jaxcfr.load_game("goofspiel(num_cards=3)"))
     ax = plotting.strategy(lowered, jaxcfr.uniform_strategy(lowered.tree), kind="heatmap")

@@ -21,7 +21,7 @@ from jaxcfr.files import write_atomically
 from jaxcfr.profile import Profile, as_profile, key_text
 from jaxcfr.progress import printable
 from jaxcfr.report.curve import curve_svg
-from jaxcfr.trainer import Trainer, evaluate
+from jaxcfr.trainer import evaluate
 from jaxcfr.tree.lower import LoweredGame
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def report_page(
     (as `Profile.infosets` takes patterns), `player`, `sort` (player, key, reach, mixing), `dir` (asc, desc), `page`.
 
     Args:
-      source: a `Trainer`, whose average strategy and history are reported on; or what `jaxcfr.lower` returned.
+      source: a `Trainer`, or a `DeepTrainer` of a lowered game, whose average strategy and history are reported on; or
+        what `jaxcfr.lower` returned.
       profile: with a lowered game, a `Profile` or a strategy, one array `[L_p]` per player.
       history: evaluations for the curve, as `Trainer.history` has them.
       nash_value: the payoffs at equilibrium, where they are known.
@@ -111,12 +112,12 @@ def _in_hand(
     source: Any, profile: Any, history: Sequence[Mapping[str, Any]] | None
 ) -> tuple[LoweredGame, Profile, Sequence[Mapping[str, Any]], Locks | None]:
     locks = None
-    if isinstance(source, Trainer):
+    if hasattr(source, "history") and hasattr(source, "profile"):
         if profile is not None:
             raise OptionError("a report on a Trainer is on its own profile: pass its .lowered to report on another one")
         profile = source.profile()
         history = source.history if history is None else history
-        source, locks = source.lowered, source.locks
+        source, locks = source.lowered, getattr(source, "locks", None)
     if not isinstance(source, LoweredGame):
         raise OptionError(
             f"a report is on a Trainer, or on what jaxcfr.lower returned with a Profile or a strategy, not on "

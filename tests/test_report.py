@@ -435,3 +435,44 @@ def test_odd_names_in_a_browser(opened):
     assert keys(opened("odd.html", "#q=%3Cscript")) == [SCRIPT]
     assert keys(opened("odd.html", "#q=%24x%5E2%24*")) == ["$x^2$ and $y$"]
     assert "No player decides anything" in opened("empty.html")
+
+
+CLICKS = """
+const log = [], get = (id) => document.getElementById(id);
+const note = () => log.push([location.hash, [...document.querySelectorAll("td.key")].map((key) => key.textContent)]);
+const click = (by) => document.querySelector(`th[data-sort=${by}] button`).click();
+const set = (id, value, event) => { get(id).value = value; get(id).dispatchEvent(new Event(event)); note(); };
+click("key"); note(); click("key"); note(); click("key"); note();
+set("search", "?b", "input"); set("player", "1", "change");
+location.hash = "#q=0&player=0";
+setTimeout(() => { note(); document.title = JSON.stringify(log); }, 50);
+"""
+
+
+@browser
+def test_clicks_in_a_browser(opened, trainer, tmp_path):
+    """What a page's own policy forbids, another script, clicks here."""
+    text = re.sub(r"<meta http-equiv[^>]*>", "", jaxcfr.report_page(trainer))
+    path = tmp_path / "clicked.html"
+    path.write_text(text.replace("</body>", f"<script>{CLICKS}</script></body>"))
+    dom = opened(path)
+    log = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", dom).group(1)))
+    everything = [infoset.key for infoset in trainer.profile().infosets()]
+    assert [state for state, _ in log] == [
+        "#sort=key&dir=asc",
+        "#sort=key&dir=desc",
+        "",
+        "#q=%3Fb",
+        "#q=%3Fb&player=1",
+        "#q=0&player=0",
+    ]
+    assert set(log[0][1]) == set(everything)
+    assert log[1][1] == log[0][1][::-1] != everything
+    assert log[2][1] == everything
+    assert log[3][1] == log[4][1] == ["1b", "2b", "0b"]
+    assert log[5][1] == ["0", "0pb"]
+    # With its policy the page runs no script but its own.
+    path.write_text(jaxcfr.report_page(trainer).replace("</body>", f"<script>{CLICKS}</script></body>"))
+    dom = opened(path)
+    assert "<title>kuhn_poker: jaxcfr report</title>" in dom
+    assert keys(dom) == everything

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -47,7 +48,9 @@ def progress_bar(shown: bool | None = None) -> Iterator[ProgressBar]:
     def text(form: str, **options: Any) -> TextColumn:
         return TextColumn(form, markup=False, table_column=Column(no_wrap=True, **options))
 
-    console = Console(stderr=True)
+    # In a notebook rich draws with ipywidgets; where these are missing it would warn, and there is one line at the end.
+    plain = False if "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is None else None
+    console = Console(stderr=True, force_jupyter=plain, force_terminal=plain)
     # Numbers that are cut off say nothing: where there is little room, the least of them give way.
     columns = [
         (80, text("{task.description}", overflow="ellipsis", max_width=32)),

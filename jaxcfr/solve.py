@@ -163,7 +163,9 @@ def solve(
       differentiable: a loop of static length with rematerialisation, for reverse-mode gradients with respect to
         payoffs or hyperparameters; memory grows as the square root of `iterations`, which must not be traced. What
         is differentiated is piecewise smooth: where a regret is exactly zero (symmetric games, integer payoffs) it
-        has a kink or a jump, and the gradient is that of one side.
+        has a kink or a jump, and the gradient is that of one side. It is the derivative of a run: where that has not
+        settled it may grow with every iteration. Predictive variants settle soonest (Kuhn poker with other bets, 200
+        iterations: within 3e-8 at half of 61 bets with `pdcfr_plus`, 5e-5 with `pcfr_plus`, 1.5e-3 with `dcfr_plus`).
 
     Raises:
       OptionError: an argument makes no sense.

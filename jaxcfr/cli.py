@@ -381,7 +381,7 @@ def solve(
     if out is not None:
         require_writable(out)
     if plot is not None:
-        from jaxcfr.plotting import check_path
+        from jaxcfr.plotting.common import check_path
 
         check_path(plot)
     if checkpoint is not None:

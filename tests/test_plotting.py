@@ -11,6 +11,7 @@ from odd_game import KEYS, OddGame
 import jaxcfr
 from jaxcfr import plotting
 from jaxcfr.errors import GameTooLargeError, MissingPackageError, OptionError, ProfileError, StrategyError
+from jaxcfr.plotting.common import FORMATS, LONGEST, short_number
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -218,7 +219,7 @@ def test_many_actions_make_a_heat_map():
 
 
 def test_probabilities_next_to_0_and_1_do_not_look_like_them():
-    shown = [plotting._short_number(p) for p in (0.0, 1e-9, 0.004, 0.005, 0.5, 0.995, 0.996, 1 - 1e-9, 1.0)]
+    shown = [short_number(p) for p in (0.0, 1e-9, 0.004, 0.005, 0.5, 0.995, 0.996, 1 - 1e-9, 1.0)]
     assert shown == ["0", "<.01", "<.01", ".01", ".50", ".99", ">.99", ">.99", "1"]
 
 
@@ -242,7 +243,7 @@ def test_the_tree_of_kuhn_poker(trainer, kuhn):
     for infoset in profile.infosets():
         assert shown.count(infoset.key) == 2
         for label, probability in zip(infoset.labels, infoset.probabilities, strict=True):
-            assert f"{label}: {plotting._short_number(probability)}" in shown
+            assert f"{label}: {short_number(probability)}" in shown
     assert ax.get_title() == "kuhn_poker"
     assert legend(ax) == ["chance", "player 0", "player 1", "end: payoffs of players 0, 1"]
     for other in (profile, trainer.strategy()):
@@ -365,10 +366,10 @@ def test_names_that_break_careless_pictures(tmp_path):
         assert rows[1] == KEYS[0]
         assert "$x^2$ and $y$" in rows
         assert r"'two\nlines\tand a tab'" in rows
-        assert max(map(len, rows)) <= plotting.LONGEST
+        assert max(map(len, rows)) <= LONGEST
         assert all(text.isprintable() for text in rows)
         assert [text.strip().replace(r"\$", "$") for text in legend(ax)] == ["</td>", "_pass", "$b$"]
-        for ending in plotting.FORMATS:
+        for ending in FORMATS:
             plotting.save(ax, tmp_path / f"s{ending}")
         plotting.save(plotting.game_tree(OddGame(), profile), tmp_path / "t.svg")
         plotting.save(plotting.convergence({"_$a$": [(1, 1)], "<b>": [(1, 2)]}), tmp_path / "c.svg")

@@ -21,8 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcfr.arguments import integer
 from jaxcfr.concrete import is_concrete
-from jaxcfr.errors import AnalyticsError, NotTwoPlayerConstantSumError, OptionError, SolverError
+from jaxcfr.errors import AnalyticsError, NotTwoPlayerConstantSumError, SolverError
 from jaxcfr.prescribed import Locks, best_fold, check_prescribed
 from jaxcfr.regret import average as averages
 from jaxcfr.solve import SolverState
@@ -235,9 +236,8 @@ def counterfactual_best_response(tree: GameTree, strategy: Strategy, player: int
       OptionError: there is no such player.
     """
     require_tree(tree).check_strategy(strategy)
-    if isinstance(player, bool) or not isinstance(player, int | np.integer) or not 0 <= player < tree.num_players:
-        raise OptionError(f"player has to be an integer from 0 to {tree.num_players - 1}, not {player!r}")
-    return _counterfactual_best_response(tree, strategy, int(player))
+    player = integer("player", player, 0, tree.num_players - 1)
+    return _counterfactual_best_response(tree, strategy, player)
 
 
 def _counterfactual_best_response_impl(tree: GameTree, strategy: Strategy, player: int) -> CounterfactualBestResponse:

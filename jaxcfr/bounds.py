@@ -25,11 +25,12 @@ import jax
 import numpy as np
 from jax import Array
 
+from jaxcfr.arguments import integer
 from jaxcfr.array_play import MAX_STEPS, Look, Policy, Programs, as_policies, programs_of, require_ended, too_long
 from jaxcfr.errors import ChanceNotEnumerableError, GameError, NotTwoPlayerConstantSumError, OptionError, StrategyError
 from jaxcfr.games import checks
 from jaxcfr.games.array_game import TERMINAL, Describe, State, chance_is_enumerable, is_array_game
-from jaxcfr.play import as_key, check_confidence, positive
+from jaxcfr.play import as_key, check_confidence
 
 SIZES = (64, 256, 2048, 16384)
 """States go through compiled programs in batches of these sizes, so that few programs are compiled."""
@@ -135,7 +136,7 @@ def exploitability_bound(
         )
     method = LocalBestResponse() if method is None else method
     check_confidence(confidence)
-    n, max_steps = positive("n", n), positive("max_steps", max_steps)
+    n, max_steps = integer("n", n), integer("max_steps", max_steps)
     if n < 2:
         raise OptionError("n has to be at least 2: the error of a mean takes two plays")
     name = Describe(game).name
@@ -180,8 +181,8 @@ def exploitability_bound(
 
 
 def _check_local(method: LocalBestResponse, name: str, game: Any) -> None:
-    positive("rollouts", method.rollouts)
-    positive("max_histories", method.max_histories)
+    integer("rollouts", method.rollouts)
+    integer("max_histories", method.max_histories)
     if method.rollout is not None and not callable(method.rollout):
         raise OptionError(f"rollout has to be a policy, policy(game, state, player), not {method.rollout!r}")
     if not chance_is_enumerable(game):
@@ -192,8 +193,8 @@ def _check_local(method: LocalBestResponse, name: str, game: Any) -> None:
 
 
 def _check_sampled(method: SampledBestResponse) -> None:
-    positive("plays", method.plays)
-    positive("batch", method.batch)
+    integer("plays", method.plays)
+    integer("batch", method.batch)
     if not (isinstance(method.exploration, int | float) and 0 <= method.exploration < math.inf):
         raise OptionError(f"exploration has to be a number of at least 0, not {method.exploration!r}")
 

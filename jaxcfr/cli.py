@@ -28,7 +28,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxcfr.errors import CheckpointError, GameTooLargeError, HorizonError, JaxCFRError, OptionError
+from jaxcfr.errors import (
+    ChanceNotEnumerableError,
+    CheckpointError,
+    GameTooLargeError,
+    HorizonError,
+    JaxCFRError,
+    OptionError,
+)
 from jaxcfr.files import require_writable
 from jaxcfr.games.base import game_name
 from jaxcfr.games.registry import list_games, load_game
@@ -45,6 +52,9 @@ if TYPE_CHECKING:
 
 DEFAULT_EVALUATIONS = 10
 """How often `solve` evaluates unless --eval-every says otherwise."""
+
+FITTING_NODES = 300_000
+"""Histories of a game that is looked at as a whole before it is played against a profile of another name."""
 
 MAX_ITERATIONS = 2**31 - 1  # the solver counts in int32
 CACHE_FROM_SECONDS = 0.5  # programs that take longer to compile are kept on disk
@@ -372,8 +382,7 @@ def solve(
         raise OptionError("--split divides the iterations over --workers, of which there have to be at least 2")
     if split and (target_exploitability is not None or eval_every is not None):
         raise OptionError("--split is evaluated at its end only: without --eval-every and --target-exploitability")
-    if resume and checkpoint is None:
-        raise OptionError("--resume goes on from the file that --checkpoint names")
+    _check_resume(resume, checkpoint)
     _check_target(target_exploitability)
     from jaxcfr.prescribed import read_locks
 
@@ -409,11 +418,7 @@ def solve(
             },
             checkpoint if resume else None,
         )
-        if trainer.iterations_done > iterations:
-            raise OptionError(
-                f"{checkpoint} has done {_count(trainer.iterations_done, 'iteration')}, and --iterations is "
-                f"{iterations}: it counts from the beginning"
-            )
+        _check_counted(checkpoint, trainer.iterations_done, iterations)
         if as_json:
             _note(f"solving {lowered.name} in {lowered.tree.dtype} on {device}")
         run = _Run(
@@ -558,6 +563,19 @@ def report(
     return 128 + run.stopped_by
 
 
+def _check_resume(resume: bool, checkpoint: str | None) -> None:
+    if resume and checkpoint is None:
+        raise OptionError("--resume goes on from the file that --checkpoint names")
+
+
+def _check_counted(checkpoint: str | None, done: int, iterations: int) -> None:
+    if done > iterations:
+        raise OptionError(
+            f"{checkpoint} has done {_count(done, 'iteration')}, and --iterations is {iterations}: it counts from the "
+            "beginning"
+        )
+
+
 @app.command("cfr-d")
 def solve_decomposed(
     game: GameArgument,
@@ -615,8 +633,12 @@ def solve_decomposed(
         str | None, typer.Option(metavar="FILE", help="Save the solution at every evaluation, and after Ctrl-C.")
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Go on from a solution that --checkpoint saved.")
-    ] = None,
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on from the file of --checkpoint, if it is there; --iterations counts from the beginning.",
+        ),
+    ] = False,
     out: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Save the whole strategy, all subgames solved again, as a profile."),
@@ -635,6 +657,7 @@ def solve_decomposed(
     if memory is not None and not 0 < memory < 1e12:
         raise OptionError(f"--memory has to be a positive number of megabytes, not {memory:g}")
     _check_target(target_exploitability)
+    _check_resume(resume, checkpoint)
     root = load_game(game)
     for file in (checkpoint, out):
         if file is not None:
@@ -643,10 +666,14 @@ def solve_decomposed(
     with _precision(dtype), Interrupts(signal.SIGINT, signal.SIGTERM) as signals:
         limit = None if memory is None else int(memory * 1e6)
         decomposition = decompose(root, where, memory_limit=limit, dtype=None if dtype is None else dtype.value)
-        solution = None if resume is None else CFRDSolution.load(resume, decomposition, variant)
+        solution = None
+        if resume and checkpoint is not None and os.path.exists(checkpoint):
+            solution = CFRDSolution.load(checkpoint, decomposition, variant)
+            _check_counted(checkpoint, solution.t, iterations)
         if not as_json:
             _write(decomposition.report() + "\n")
-        left, every = iterations, eval_every or max(1, math.ceil(iterations / DEFAULT_EVALUATIONS))
+        left = iterations - (0 if solution is None else solution.t)
+        every = eval_every or max(1, math.ceil(iterations / DEFAULT_EVALUATIONS))
         rows = []
         while True:
             solution = cfr_d(decomposition, min(every, left), subgame_iterations, variant, inner, solution=solution)
@@ -904,6 +931,7 @@ def play(
     players = int(root.num_players)
     if seat >= players:
         raise OptionError(f"--as {seat}: {game_name(root)} has the players 0 to {players - 1}")
+    _check_fits(others, root)
     person = _Person()
     rng = np.random.default_rng(seed)
     seats = [person if p == seat else others for p in range(players)]
@@ -1146,6 +1174,15 @@ def _player(text: str) -> Profile | UniformPlayer:
     from jaxcfr.profile import Profile
 
     return UniformPlayer() if text == "uniform" else Profile.load(text)
+
+
+def _check_fits(who: Profile | UniformPlayer, root: Any) -> None:
+    """Tells before the first play that a profile is of another game, where the whole game can be looked at."""
+    from jaxcfr.profile import Profile
+
+    if isinstance(who, Profile) and who.game_name != game_name(root):
+        with contextlib.suppress(GameTooLargeError, ChanceNotEnumerableError):
+            who.to_strategy(_lower(root, None, FITTING_NODES))
 
 
 def _called(who: Profile | UniformPlayer, text: str) -> str:

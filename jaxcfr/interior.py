@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.analytics import nash_conv
+from jaxcfr.arguments import integer
 from jaxcfr.errors import OptionError
 from jaxcfr.profile import Profile
 from jaxcfr.regret.schedules import Hyperparameter, at, hyperparameter, linear
@@ -109,9 +110,7 @@ def rtcfr_solve(
       OptionError: an argument makes no sense, or the schedule leaves 0 to 1.
     """
     require_tree(tree)
-    for name, value in (("rounds", rounds), ("iterations", iterations)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise OptionError(f"{name} has to be an integer of at least 1, not {value!r}")
+    rounds, iterations = integer("rounds", rounds), integer("iterations", iterations)
     schedule = linear(0.05, 0.0, rounds) if schedule is None else hyperparameter("schedule", schedule)
     variant = cfr_plus() if variant is None else variant
     state = solve(tree, variant, 0)

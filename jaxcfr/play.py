@@ -8,7 +8,6 @@ few gathers a move, or an `ArrayGame`, which may be too large for any tree.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -18,6 +17,7 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.analytics import expected_payoffs
+from jaxcfr.arguments import integer
 from jaxcfr.array_play import BATCH, MAX_STEPS, play_arrays, too_long
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import (
@@ -134,7 +134,7 @@ def play_out(
     """
     check_players(game, profiles, missing)
     _require_generator(rng, "play_out")
-    return _play(game, profiles, rng, positive("max_steps", max_steps), missing)[0]
+    return _play(game, profiles, rng, integer("max_steps", max_steps), missing)[0]
 
 
 def play_match(
@@ -169,7 +169,7 @@ def play_match(
     """
     check_players(game, profiles, missing)
     _require_generator(rng, "play_match")
-    max_plays, max_steps = positive("max_plays", max_plays), positive("max_steps", max_steps)
+    max_plays, max_steps = integer("max_plays", max_plays), integer("max_steps", max_steps)
     total = np.zeros(len(profiles))
     node = game if start is None else start
     for _ in range(max_plays):
@@ -213,7 +213,7 @@ def _play(
 def choose(who: Player, node: Any, player: int, rng: np.random.Generator, missing: Missing) -> Hashable:
     """The action of `player` at a decision, which has to be legal."""
     if isinstance(who, Profile | SubgameAgent):
-        probabilities = who.policy(node, player) if missing == "uniform" else who.policy_strict(node, player)
+        probabilities = who.policy(node, player, missing=missing)
         return cast(Hashable, tuple(node.legal_actions())[int(rng.choice(len(probabilities), p=probabilities))])
     action = who.act_stochastic(node, player, rng)
     legal = checks.moves("legal_actions()", node.legal_actions())
@@ -226,11 +226,8 @@ def check_players(game: Any, profiles: Any, missing: str) -> None:
     """Raises unless there is one player for each seat of a plain game."""
     checks.require_instance(game, "playing")
     if not hasattr(game, "is_terminal") or not hasattr(game, "step"):
-        if is_array_game(game):
-            hint = ": jaxcfr.as_game makes one of an array game, or play it with play_batch"
-        else:
-            hint = "; jaxcfr.load_game(name) makes one" if isinstance(game, str) else ""
-        raise OptionError(f"a history of a plain game is needed, not {type(game).__name__}{hint}")
+        hint = "; play_batch plays array games" if is_array_game(game) else ""
+        raise OptionError(f"a history of a plain game is needed, not {checks.instead_of_game(game)}{hint}")
     if missing not in ("error", "uniform"):
         raise OptionError(f'missing has to be "error" or "uniform", not {missing!r}')
     try:
@@ -269,16 +266,6 @@ def _require_generator(rng: Any, what: str) -> None:
         )
 
 
-def positive(name: str, value: Any) -> int:
-    try:
-        number = 0 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise OptionError(f"{name} has to be a positive integer, not {value!r}")
-    return number
-
-
 # Batches
 
 
@@ -314,7 +301,7 @@ def play_batch(
       StrategyError, ProfileError: the strategy or a profile does not fit.
       GameError: a play does not end, or a rule of the game is broken.
     """
-    n, max_steps = positive("n", n), positive("max_steps", max_steps)
+    n, max_steps = integer("n", n), integer("max_steps", max_steps)
     if not is_concrete(rng, game if isinstance(game, GameTree) else None, profiles):
         raise OptionError(
             "batches of plays are made outside of jit, vmap and grad; jaxcfr.sample_play is one play of an array game, "
@@ -355,7 +342,7 @@ def expected_payoffs_sampled(
       StrategyError, ProfileError, GameError: as in `play_batch`.
     """
     check_confidence(confidence)
-    if positive("n", n) < 2:
+    if integer("n", n) < 2:
         raise OptionError("n has to be at least 2: the error of a mean takes two plays")
     return estimate(play_batch(game, profiles, rng, n, max_steps=max_steps, missing=missing), confidence)
 
@@ -388,8 +375,6 @@ def as_key(rng: Any) -> Array:
     """A JAX key: of a seed, the key itself, or one drawn with a numpy generator."""
     if isinstance(rng, np.random.Generator):
         return jax.random.key(int(rng.integers(1 << 32)))
-    if isinstance(rng, jax.Array) and rng.dtype == jnp.uint32 and rng.ndim == 1:
-        return jax.random.wrap_key_data(rng)  # of jax.random.PRNGKey
     return randomness.as_key(rng)
 
 
@@ -530,7 +515,7 @@ def head_to_head(
     players = getattr(game, "num_players", 0)
     check_players(game, [a] * players if isinstance(players, int) else [], missing)
     check_players(game, [b] * players, missing)
-    if positive("n", n) < 2:
+    if integer("n", n) < 2:
         raise OptionError("n has to be at least 2: the error of a mean takes two plays")
     reason = "a player is no Profile"
     if isinstance(a, Profile | UniformPlayer) and isinstance(b, Profile | UniformPlayer):

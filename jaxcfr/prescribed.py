@@ -35,6 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcfr.arguments import integer
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import OptionError, ProfileError, ProfileFileError, StrategyError
 from jaxcfr.files import reason
@@ -183,8 +184,7 @@ def lock(
     masks = [np.zeros(treeplex.size, bool) for treeplex in tree.treeplexes]
     values = [np.zeros(treeplex.size) for treeplex in tree.treeplexes]
     for player, by_key in strategies.items():
-        if isinstance(player, bool) or not isinstance(player, int | np.integer) or not 0 <= player < len(masks):
-            raise ProfileError(f"{game.name} has the players 0 to {len(masks) - 1}, and no player {player!r} to lock")
+        player = integer("the player to lock", player, 0, len(masks) - 1, error=ProfileError)
         if not isinstance(by_key, Mapping):
             raise OptionError(f"player {player}'s locks have to map keys to probabilities, not {by_key!r}")
         treeplex = tree.treeplexes[player]
@@ -218,8 +218,8 @@ def read_locks(path: str | os.PathLike[str], lowered: Any) -> Locks:
     if data.startswith(b"PK"):
         return lock(lowered, Profile.load(path))
     try:
-        by_player = json.loads(data)
-        entries = {int(player): dict(by_key) for player, by_key in by_player.items()}
+        by_player = json.loads(data, object_pairs_hook=_without_repetition)
+        entries = _without_repetition([(int(player), dict(by_key)) for player, by_key in by_player.items()])
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ProfileFileError(
             f'{shown}: neither a profile nor JSON such as {{"0": {{"key": {{"action": 0.3}}}}}}: {error}'
@@ -234,6 +234,15 @@ def read_locks(path: str | os.PathLike[str], lowered: Any) -> Locks:
         return lock(lowered, found)
     except (ProfileError, OptionError) as error:
         raise ProfileFileError(f"{shown}: {error}") from error
+
+
+def _without_repetition(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """An object of JSON, of which Python would silently keep the last of two entries with the same name."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands there twice")
+    return found
 
 
 def _lock_arrays(tree: GameTree, strategy: Any, infosets: Any) -> Locks:
@@ -381,8 +390,7 @@ def blend(game: Any, policies: Mapping[int, tuple[Any, Hyperparameter]]) -> Blen
     values: list[Array | None] = [None] * tree.num_players
     shares: list[Hyperparameter | None] = [None] * tree.num_players
     for player, (policy, share) in policies.items():
-        if isinstance(player, bool) or not isinstance(player, int | np.integer) or not 0 <= player < len(values):
-            raise OptionError(f"player has to be an integer from 0 to {len(values) - 1}, not {player!r}")
+        player = integer("player", player, 0, len(values) - 1)
         values[player] = policy_values(game, player, policy)
         shares[player] = _share(share)
     return Blend(tuple(values), tuple(shares))

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
+from jaxcfr.arguments import integer
 from jaxcfr.errors import OptionError, ProfileError, ProfileFileError
 from jaxcfr.files import reason, write_atomically
 from jaxcfr.games.base import action_label, game_name
@@ -301,7 +302,7 @@ class Profile:
         from jaxcfr.concrete import is_concrete
 
         tree = _tree_of(lowered, "from_strategy")
-        if isinstance(strategy, (tuple, list)):
+        if type(strategy) in (tuple, list):
             strategy = tuple(np.asarray(v, tree.dtype) if isinstance(v, (tuple, list)) else v for v in strategy)
         if not is_concrete(strategy, tree):
             raise ProfileError("a profile holds numbers: make it outside of jit, vmap and grad")
@@ -574,24 +575,27 @@ class Profile:
 
     # Playing
 
-    def policy(self, game: Any, player: int | None = None) -> np.ndarray:
+    def policy(self, game: Any, player: int | None = None, *, missing: Missing | None = None) -> np.ndarray:
         """The probabilities of the actions at a history, in the order of `game.legal_actions()`.
 
         Args:
           game: a decision history.
           player: who acts there; None asks the game.
+          missing: what comes out at information sets that the profile does not have: "uniform", or an "error"; None is
+            uniform in the game that the profile was made for, and an error in another.
 
         Returns:
-          `[number of legal actions]` float64, sums to 1; uniform at information sets that the profile does not have.
+          `[number of legal actions]` float64, sums to 1.
 
         Raises:
-          ProfileError: nobody or somebody else acts there, or the actions are not those of the profile.
+          ProfileError: nobody or somebody else acts there, the actions are not those of the profile, or it does not
+            have the information set.
         """
-        return self._policy(game, player, strict=False)[1]
+        return self._policy(game, player, missing)[1]
 
     def policy_strict(self, game: Any, player: int | None = None) -> np.ndarray:
         """As `policy`, but information sets that the profile does not have raise `ProfileError`."""
-        return self._policy(game, player, strict=True)[1]
+        return self._policy(game, player, "error")[1]
 
     def act(self, game: Any, player: int | None = None) -> Hashable:
         """The most probable legal action, the first of several.
@@ -599,7 +603,7 @@ class Profile:
         Raises:
           ProfileError: as in `policy`.
         """
-        actions, probabilities = self._policy(game, player, strict=False)
+        actions, probabilities = self._policy(game, player, None)
         return actions[int(probabilities.argmax())]
 
     def act_stochastic(self, game: Any, player: int | None = None, rng: np.random.Generator | None = None) -> Hashable:
@@ -619,10 +623,17 @@ class Profile:
                 f"act_stochastic(game, player, rng) needs a numpy.random.Generator as rng, {given}; "
                 "numpy.random.default_rng(seed) makes one, and player may be None"
             )
-        actions, probabilities = self._policy(game, player, strict=False)
+        actions, probabilities = self._policy(game, player, None)
         return actions[int(rng.choice(len(actions), p=probabilities))]
 
-    def _policy(self, game: Any, player: int | None, strict: bool) -> tuple[tuple[Hashable, ...], np.ndarray]:
+    def _policy(
+        self, game: Any, player: int | None, missing: Missing | None
+    ) -> tuple[tuple[Hashable, ...], np.ndarray]:
+        if not hasattr(game, "is_terminal"):
+            raise ProfileError(
+                f"a history of a game is needed, such as game.step(action), not {type(game).__name__}; "
+                "average_strategy(player, key) takes the key of an information set"
+            )
         if game.is_terminal() or game.is_chance():
             kind = "the play has ended" if game.is_terminal() else "chance moves"
             raise ProfileError(f"{game_name(game)}: no player acts at {game!r}: {kind}")
@@ -636,8 +647,13 @@ class Profile:
         key = game.infoset_key(player)
         number = _number(table, key)
         if number is None:
-            if strict:
+            if missing == "error":
                 self._unknown(player, key)
+            if missing is None and game_name(game) != self.game_name:
+                raise ProfileError(
+                    f"this profile is of {self.game_name}, and has no information set {_key_name(key)} of player "
+                    f'{player}, as {game_name(game)} has; missing="uniform" would play uniformly there'
+                )
             return actions, np.full(len(actions), 1.0 / len(actions))
         labels = tuple(action_label(game, action) for action in actions)
         self._check_menu(player, key, self._menus[table.menus[number]], actions, labels)
@@ -659,11 +675,7 @@ class Profile:
             )
 
     def _table(self, player: int) -> _Table:
-        if isinstance(player, bool) or not isinstance(player, (int, np.integer)):
-            raise ProfileError(f"a player is an integer from 0 to {self.num_players - 1}, not {player!r}")
-        if not 0 <= player < self.num_players:
-            raise ProfileError(f"this profile has players 0 to {self.num_players - 1}, and no player {player}")
-        return self._tables[player]
+        return self._tables[integer("player", player, 0, self.num_players - 1, error=ProfileError)]
 
     def _unknown(self, player: int, key: Hashable) -> NoReturn:
         raise ProfileError(
@@ -761,8 +773,8 @@ class Profile:
           OptionError: `max_rows` is negative.
           ProfileError: there is no such player.
         """
-        if max_rows is not None and (isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 0):
-            raise OptionError(f"max_rows has to be an integer of at least 0, or None, not {max_rows!r}")
+        if max_rows is not None:
+            max_rows = integer("max_rows", max_rows, 0)
         rows: list[tuple[str, str, list[str]]] = []
         found = 0
         for infoset in self.infosets(player=player, pattern=pattern):

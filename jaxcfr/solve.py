@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import operator
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
@@ -15,8 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcfr.arguments import INT32, function, given_instead, integer, real
 from jaxcfr.concrete import is_concrete, release_memory
 from jaxcfr.errors import HorizonError, OptionError, SolverError
+from jaxcfr.forward import forward_only
 from jaxcfr.prescribed import (
     Blend,
     Locks,
@@ -29,11 +30,11 @@ from jaxcfr.prescribed import (
 from jaxcfr.regret import average as averages
 from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.schedules import SCHEDULES
-from jaxcfr.regret.variants import RegretVariant, dcfr_plus
+from jaxcfr.regret.variants import VARIANTS, RegretVariant, dcfr_plus
 from jaxcfr.traversal.base import SamplingState, Traversal, full_tree, none_visited
 from jaxcfr.traversal.full_tree import counterfactual_regrets
 from jaxcfr.traversal.pruning import SafePruning, Stored
-from jaxcfr.traversal.randomness import as_key
+from jaxcfr.traversal.randomness import as_key, check_seed
 from jaxcfr.tree.game_tree import GameTree, Strategy, require_tree
 from jaxcfr.tree.payoffs import PayoffTable
 from jaxcfr.tree.treeplex import Treeplex
@@ -44,6 +45,12 @@ COMPILER_BYTES, KERNEL_BYTES, LOWERING_BYTES = 35_000_000, 1_170_000, 30_000_000
 """What the compiler keeps, the part of a program that belongs to a bucket of information sets, and what stays behind
 of lowering (of a plain game at most, of an array game its programs). Measured on a CPU.
 """
+
+NOT_DIFFERENTIABLE = (
+    "solve has gradients in reverse (jax.grad, jax.vjp) only with differentiable=True and a fixed number of iterations"
+)
+
+TRAVERSALS = ("full_tree", "chance_sampling", "external_sampling", "outcome_sampling")
 
 WALK_BYTES = 100
 """What stays behind of lowering a plain game, for each history."""
@@ -138,8 +145,8 @@ def solve(
         same things (the rules of the one given here apply from now on). None starts anew.
       traversal: where the counterfactual regrets come from: `full_tree()`, the default, or one that samples, such as
         `external_sampling(batch=256)`, for trees lowered with histories.
-      seed: of traversals that sample: an integer, or a typed key of `jax.random.key`. A state that already has a key
-        keeps it. Iteration t draws from `fold_in(key, t)`, so that the same seed gives the same bits.
+      seed: of traversals that sample: an integer, or a key of `jax.random.key` (or `PRNGKey`). A state that already
+        has a key keeps it. Iteration t draws from `fold_in(key, t)`, so that the same seed gives the same bits.
       updates: "alternating" (default: player 0 updates and changes its strategy, then player 1 against the new
         player 0, ...), "simultaneous", or "best_response": CFR-BR (Johanson et al. 2012), in which each player
         updates against a best response to its own strategy. The average approaches an equilibrium, and with high
@@ -176,7 +183,8 @@ def solve(
     """
     variant = dcfr_plus() if variant is None else variant
     traversal = full_tree() if traversal is None else traversal
-    _check_arguments(tree, variant, iterations, traversal, updates, every)
+    _check_arguments(tree, variant, iterations, traversal, updates, seed)
+    every, target_exploitability = check_watching(callback, every, target_exploitability)
     if not traversal.samples:
         tree = dataclasses.replace(tree, histories=None)  # the loop needs none of them
     iterations = iterations if isinstance(iterations, jax.core.Tracer) else int(iterations)
@@ -223,7 +231,7 @@ def solve(
         result = _run(tree, variant, state, iterations, updates, traversal)
         if _num_programs() > programs:
             release_memory()
-        return result
+        return forward_only(result, NOT_DIFFERENTIABLE)
     run = functools.partial(_run, updates=updates, traversal=traversal)
     return _run_watched(run, tree, variant, state, iterations, callback, every or 100, target_exploitability)
 
@@ -603,7 +611,8 @@ def _run_static(
         return jax.lax.scan(body, state, None, length=inner)
 
     state, _ = jax.lax.scan(chunk, state, None, length=iterations // inner)
-    state, _ = jax.lax.scan(jax.checkpoint(body), state, None, length=iterations % inner)
+    if rest := iterations % inner:
+        state, _ = jax.lax.scan(jax.checkpoint(body), state, None, length=rest)
     return state
 
 
@@ -632,8 +641,6 @@ def _run_watched(
         raise SolverError("callback and target_exploitability work outside of jit, vmap and grad only")
     if target is not None:
         require_constant_sum(tree, "target_exploitability", "use a callback that looks at nash_conv instead")
-        if not target >= 0:
-            raise OptionError(f"target_exploitability has to be a number of at least 0, not {target}")
     left = int(iterations)
     while left > 0:
         chunk = min(every, left)
@@ -738,8 +745,7 @@ def state_from_profile(
     from jaxcfr.analytics import counterfactual_reach
 
     variant = dcfr_plus() if variant is None else variant
-    if not isinstance(iterations, int) or iterations < 1:
-        raise OptionError(f"iterations has to be an integer of at least 1, not {iterations!r}")
+    iterations = integer("iterations", iterations, 1, INT32)
     require_tree(tree).check_strategy(strategy)
     state = initial_state(dataclasses.replace(tree, histories=None), variant, track_cce=False)
     reach = counterfactual_reach(tree, strategy)
@@ -778,27 +784,36 @@ def _sum_weights(variant: RegretVariant, zero: Array, iterations: int) -> tuple[
     return weight, averages.total(sum_, zero.dtype)
 
 
-def _check_arguments(tree: Any, variant: Any, iterations: Any, traversal: Any, updates: Any, every: Any) -> None:
+def _check_arguments(tree: Any, variant: Any, iterations: Any, traversal: Any, updates: Any, seed: Any) -> None:
     require_tree(tree)
     if not isinstance(traversal, Traversal):
-        hint = f"; call it: {traversal.__name__}()" if hasattr(traversal, "__name__") else ""
-        raise OptionError(f"traversal has to be one such as jaxcfr.external_sampling(), not {traversal!r}{hint}")
+        raise OptionError(
+            f"traversal has to be one such as jaxcfr.external_sampling(), not {given_instead(traversal, TRAVERSALS)}"
+        )
     if traversal.samples and tree.histories is None:
         raise OptionError("sampling walks through histories, and this tree has none: lower it with histories=True")
     if traversal.samples and not isinstance(tree.payoffs, PayoffTable):
         raise OptionError("sampling reads the payoffs at the leaves, and this tree's are computed: use full_tree()")
     check_variant(variant)
     check_updates(updates)
-    if every is not None and (not isinstance(every, int) or isinstance(every, bool) or every < 1):
-        raise OptionError(f"every has to be a positive integer, not {every!r}")
     check_iterations(iterations)
+    check_seed(seed)
+
+
+def check_watching(callback: Any, every: Any, target: Any) -> tuple[int | None, float | None]:
+    """`every` and `target_exploitability` as numbers; raises `OptionError` for what cannot watch a run."""
+    function("callback", callback, "the run so far")
+    return (
+        None if every is None else integer("every", every),
+        None if target is None else real("target_exploitability", target, 0),
+    )
 
 
 def check_variant(variant: Any) -> None:
     """Raises `OptionError` unless `variant` is one that can go into compiled programs."""
     if not isinstance(variant, RegretVariant):
-        hint = f"; call it: {variant.__name__}()" if callable(variant) and hasattr(variant, "__name__") else ""
-        raise OptionError(f"variant has to be a regret variant such as jaxcfr.dcfr_plus(), not {variant!r}{hint}")
+        given = given_instead(variant, tuple(VARIANTS))
+        raise OptionError(f"variant has to be a regret variant such as jaxcfr.dcfr_plus(), not {given}")
     if jax.tree_util.all_leaves([variant]):
         raise OptionError(
             f"{type(variant).__name__} is no pytree: decorate it with @jax.tree_util.register_dataclass and "
@@ -841,18 +856,14 @@ def check_iterations(iterations: Any) -> None:
         if iterations.ndim != 0 or not jnp.issubdtype(iterations.dtype, jnp.integer):
             raise OptionError(f"iterations has to be one integer, not {iterations.aval}")
         return
-    try:
-        number = -1 if isinstance(iterations, bool) else operator.index(iterations)
-    except TypeError:
-        number = -1
-    if not 0 <= number < 2**31:
-        raise OptionError(f"iterations has to be an integer from 0 to 2**31 - 1, not {iterations!r}")
+    integer("iterations", iterations, 0, INT32)
 
 
 def _require_state(tree: GameTree, state: Any) -> None:
     require_tree(tree)
     if not isinstance(state, SolverState):
-        raise SolverError(f"expected the SolverState that solve returns, not {type(state).__name__}")
+        hint = "; to start from a strategy, jaxcfr.state_from_profile makes a state" if isinstance(state, tuple) else ""
+        raise SolverError(f"expected the SolverState that solve returns, not {type(state).__name__}{hint}")
     if not jnp.issubdtype(jnp.result_type(state.t), jnp.integer):
         raise SolverError(f"the state's t has to be an integer, not {state.t!r}")
     if not all(isinstance(player, PlayerState) for player in state.players):

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcfr.arguments import integer
 from jaxcfr.array_play import TablePolicy, make_table
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import (
@@ -36,7 +37,7 @@ from jaxcfr.errors import (
 )
 from jaxcfr.games.array_game import Describe, chance_is_enumerable, is_array_game
 from jaxcfr.games.base import game_name
-from jaxcfr.games.checks import require_instance
+from jaxcfr.games.checks import require_instance, require_plain
 from jaxcfr.profile import Profile
 from jaxcfr.regret import average as averages
 from jaxcfr.regret.matching import normalise
@@ -240,6 +241,8 @@ def solve_game(
             "use solve; outcome_sampling(baseline=control_variate()) goes without"
         )
     rows = _power_of_two("capacity", capacity, MAX_CAPACITY)
+    if not is_array_game(game):
+        require_plain(game, "solve_game")
     require_instance(game, "solve_game")
     arrays = _array_game(game)
     chosen = float_dtype(dtype)
@@ -296,9 +299,7 @@ def _slots(slots: Any, width: int) -> int:
 
 
 def _power_of_two(name: str, value: Any, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
-        raise OptionError(f"{name} has to be an integer from 1 to {most:,}, not {value!r}")
-    return 1 << max(int(value) - 1, 15).bit_length()
+    return 1 << max(integer(name, value, 1, most) - 1, 15).bit_length()
 
 
 def _initial(game: Any, variant: RegretVariant, rows: int, seed: Any, dtype: Any) -> TableState:

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxcfr import checkpoint, workers
 from jaxcfr.analytics import expected_payoffs, gains, require_constant_sum
+from jaxcfr.arguments import integer, real
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import AnalyticsError, CheckpointError, JaxCFRError, OptionError
 from jaxcfr.files import require_writable
@@ -168,7 +169,7 @@ class Trainer:
         is_key = isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key)
         self.seed = seed if is_key else int(seed)
         self.updates: Updates = updates
-        self.workers = _count("workers", jax.device_count() if workers is None else workers)
+        self.workers = integer("workers", jax.device_count() if workers is None else workers)
         if not self.algorithm.samples:
             if self.workers > 1 and workers is not None:
                 warnings.warn(
@@ -286,15 +287,11 @@ class Trainer:
         _check_iterations(iterations)
         if target_exploitability is not None:
             require_constant_sum(self.tree, "target_exploitability", "look at nash_conv in the history instead")
-            number = isinstance(target_exploitability, int | float | np.number)
-            if not number or isinstance(target_exploitability, bool) or not target_exploitability >= 0:
-                raise OptionError(
-                    f"target_exploitability has to be a number of at least 0, not {target_exploitability!r}"
-                )
+            target_exploitability = real("target_exploitability", target_exploitability, 0)
             eval_every = EVERY if eval_every is None else eval_every
         for name, value in (("eval_every", eval_every), ("checkpoint_every", checkpoint_every)):
             if value is not None:
-                _count(name, value)
+                integer(name, value)
         if checkpoint_every is not None and checkpoint is None:
             raise OptionError("checkpoint_every needs checkpoint, the file")
         shown = progress and jax.process_index() == 0
@@ -372,7 +369,7 @@ class Trainer:
 
     def run_split(self, total: int, watch: Watch, count: int | None = None) -> None:
         """`train_split` without its own signals."""
-        count = self.workers if count is None else _count("workers", count)
+        count = self.workers if count is None else integer("workers", count)
         if not self.algorithm.samples and count > 1:
             warnings.warn(
                 f"with full_tree() {count} windows would repeat each other: one worker does all of it",
@@ -497,9 +494,8 @@ class Trainer:
         Raises:
           OptionError, ProfileError, StrategyError: see `jaxcfr.blend`.
         """
-        if isinstance(player, bool) or not isinstance(player, int | np.integer):
-            raise OptionError(f"player has to be an integer from 0 to {self.tree.num_players - 1}, not {player!r}")
-        self._set_blends({**self._blends, int(player): (policy, schedule)})
+        player = integer("player", player, 0, self.tree.num_players - 1)
+        self._set_blends({**self._blends, player: (policy, schedule)})
 
     def blend_all(self, policy: Any, schedule: Hyperparameter) -> None:
         """`blend_opponent` for every player."""
@@ -552,8 +548,7 @@ class Trainer:
         Raises:
           OptionError: there is no such worker.
         """
-        if isinstance(worker, bool) or not isinstance(worker, int) or not 0 <= worker < self.workers:
-            raise OptionError(f"worker has to be an integer from 0 to {self.workers - 1}, not {worker!r}")
+        worker = integer("worker", worker, 0, self.workers - 1)
         if self.workers > 1:
             warnings.warn(
                 f"these are the regrets of worker {worker} of {self.workers}; the profile averages all of them",
@@ -763,7 +758,7 @@ def _with_options(algorithm: Any, pruning: Any, variance_reduction: Any, chance_
     if not isinstance(algorithm, Traversal):
         hint = f"; call it: {algorithm.__name__}()" if hasattr(algorithm, "__name__") else ""
         raise OptionError(f"algorithm has to be one such as jaxcfr.external_sampling(), not {algorithm!r}{hint}")
-    samples = _count("chance_samples", chance_samples)
+    samples = integer("chance_samples", chance_samples)
     check_pruning(pruning)
     check_baseline(variance_reduction)
     for (name, field, none), value in zip(_OPTIONS, (pruning, variance_reduction, samples), strict=True):
@@ -779,12 +774,6 @@ def _check_iterations(iterations: Any) -> None:
     if isinstance(iterations, jax.core.Tracer):
         raise OptionError(TRACED)
     check_iterations(iterations)
-
-
-def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise OptionError(f"{name} has to be an integer of at least 1, not {value!r}")
-    return int(value)
 
 
 def _next(done: int, every: int) -> int:

@@ -1,8 +1,11 @@
-"""Settings for all tests: 64-bit mode, a compilation cache, and reproducible random games."""
+"""Settings for all tests: 64-bit mode, quick compilation, a compilation cache, and reproducible random games."""
 
+import contextlib
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".jax_cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
@@ -10,6 +13,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 import jax
 import pytest
 from hypothesis import settings
+from jax._src import compiler
 
 jax.config.update("jax_enable_x64", True)
 
@@ -28,13 +32,60 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         jax.clear_caches()
 
 
-@pytest.fixture
-def quick_compilation() -> Iterator[None]:
-    """Compiles programs with few optimisations: twice as fast, and correctness does not hang on them.
+@functools.cache
+def _without_fusion_emitters() -> dict[str, bool]:
+    """The compiler's option for the older, quicker way to emit fused loops; nothing where it has no such option."""
+    options = {"xla_cpu_use_fusion_emitters": False}
+    try:
+        jax.jit(lambda x: x, compiler_options=options).lower(0.0).compile()
+    except Exception:
+        return {}
+    return options
 
-    The tests of exact iterations and curves do without it, so that the numbers users get are the ones tested.
-    """
+
+@contextlib.contextmanager
+def compiling_quickly() -> Iterator[None]:
+    """Compiles programs with few optimisations: two to three times as fast, and correctness does not hang on them."""
+    given, options = compiler.get_compile_options, _without_fusion_emitters()
+
+    def quick(*args: Any, env_options_overrides: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+        return given(*args, env_options_overrides={**options, **(env_options_overrides or {})}, **kwargs)
+
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)
+    compiler.get_compile_options = quick
     yield
+    compiler.get_compile_options = given
     jax.config.update("jax_disable_most_optimizations", before)
+
+
+def is_quick(item: pytest.Item) -> bool:
+    return item.get_closest_marker("full_compilation") is None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those with full compilation come first, so that a process changes from one to the other once."""
+    items.sort(key=is_quick)
+
+
+_compiled_quickly: bool | None = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Tests compile quickly, fixtures and all, except where they carry the mark `full_compilation`.
+
+    That mark is for tests of exact iterations, bits and curves, so that the numbers users get are the ones tested:
+    none of their programs comes from a test that compiled quickly.
+    """
+    global _compiled_quickly
+    if _compiled_quickly not in (None, is_quick(item)):
+        jax.clear_caches()
+    _compiled_quickly = is_quick(item)
+    with compiling_quickly() if _compiled_quickly else contextlib.nullcontext():
+        return (yield)
+
+
+@pytest.fixture
+def quick_compilation() -> None:
+    """What all tests do that do not carry the mark `full_compilation`."""

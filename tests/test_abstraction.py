@@ -30,7 +30,6 @@ class Keep:
         return self.rule(game, player)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_identity_solves_to_the_same_bits() -> None:
     game = jaxcfr.load_game("kuhn_poker")
     whole, wrapped = jaxcfr.lower(game), jaxcfr.lower(jaxcfr.Abstracted(game, jaxcfr.Identity()))
@@ -192,7 +191,6 @@ def test_leducs_abstraction_resolved() -> None:
     assert after(2000, jaxcfr.vanilla(), safety="unsafe", updates="simultaneous") > 0.38
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_blueprints_of_abstracted_games() -> None:
     game = jaxcfr.load_game("kuhn_poker")
     blueprint = jaxcfr.Blueprint.train_abstracted(game, Keep(lambda game, player: [0]), 5)

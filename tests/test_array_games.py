@@ -87,7 +87,6 @@ TWINS = [
 
 
 @pytest.mark.parametrize("spec", TWINS)
-@pytest.mark.usefixtures("quick_compilation")
 def test_bundled_games_have_array_twins(spec: str) -> None:
     game = jaxcfr.load_game(spec)
     assert_same_table(game, game.array_game())  # type: ignore[attr-defined]
@@ -198,7 +197,6 @@ def test_twins_play_batches_without_64_bits() -> None:
         "goofspiel(num_cards=3,points_order=ascending)",
     ],
 )
-@pytest.mark.usefixtures("quick_compilation")
 def test_as_game_of_a_twin(spec: str) -> None:
     """Random plays: what players know who do not act, labels, chance and payoffs are those of the plain game."""
     plain: Any = jaxcfr.load_game(spec)
@@ -229,7 +227,6 @@ def test_as_game_of_a_twin(spec: str) -> None:
             assert b.array_game() is None
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_as_game_keeps_the_rules_of_plain_games() -> None:
     game = as_game(jaxcfr.load_game("kuhn_poker").array_game())  # type: ignore[attr-defined]
     report = jaxcfr.validate_game(game)
@@ -304,7 +301,6 @@ class TableGame(ArrayGame):
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.usefixtures("quick_compilation")
 def test_random_games(seed: int) -> None:
     """Information sets that span depths; keys of one 64-bit word, of several, and of a fraction of one."""
     plain = from_seed(seed, 2 + seed % 2, max_nodes=150)
@@ -358,7 +354,6 @@ class Countdown:
         return state.steps[None].astype(jnp.int8)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_a_deep_game_with_defaults_only() -> None:
     game = Countdown(100)
     lowered = lower(game)
@@ -387,7 +382,6 @@ def test_lazy_sequences_are_like_tuples() -> None:
         names[4]
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_a_lowered_array_game_can_be_pickled() -> None:
     game: Any = jaxcfr.load_game("kuhn_poker")
     lowered = lower(game.array_game())
@@ -435,13 +429,11 @@ BROKEN: list[tuple[Node, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("root", "error", "words"), BROKEN)
-@pytest.mark.usefixtures("quick_compilation")
 def test_broken_rules(root: Node, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         lower(TableGame(root, 2))
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_max_nodes_says_the_same_both_ways() -> None:
     plain: Any = jaxcfr.load_game("kuhn_poker")
     for limit in (*range(1, 9), *range(9, 58, 7), 56, 57):
@@ -454,7 +446,6 @@ def test_max_nodes_says_the_same_both_ways() -> None:
     assert lower(plain.array_game(), max_nodes=58).tree.num_histories == 58
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_games_that_cannot_be_enumerated_are_refused_soon() -> None:
     with pytest.raises(GameTooLargeError, match="max_nodes = 100,000"):
         lower(jaxcfr.load_game("goofspiel"), max_nodes=100_000)
@@ -493,7 +484,6 @@ def test_errors_of_the_rules_tell_which_function_was_traced() -> None:
     assert any("raised by returns of the game countdown" in note for note in error.value.__notes__)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_float32_probabilities_are_put_right() -> None:
     class Coarse(TableGame):
         def chance_probabilities(self, state: Any) -> Any:
@@ -515,7 +505,6 @@ def test_hints_for_array_games_where_plain_games_are_needed() -> None:
         as_game(Countdown)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_equal_hashes_never_merge_information_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are compared, so a collision is noticed: another hash is tried, and if none helps, that is an error."""
     plain = from_seed(5, 2, max_nodes=150)

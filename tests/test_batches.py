@@ -12,8 +12,6 @@ from random_games import from_seed
 import jaxcfr
 from jaxcfr.tree import layout, payoffs
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 GAMMAS = np.array([0.0, 1.0, 3.0])
 
 

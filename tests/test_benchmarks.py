@@ -11,8 +11,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.__main__ import main
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 RUNS = {
     "speed": ["--games", "kuhn", "--seconds", "0.05"],
     "growth": ["--families", "leduc_poker", "--sizes", "1", "--seconds", "0.05", "--plot", "growth.svg"],

@@ -17,8 +17,6 @@ from jaxcfr.array_play import as_policies, programs_of
 from jaxcfr.bounds import _Local, _merge, _Table
 from jaxcfr.errors import GameError, JaxCFRError, NotTwoPlayerConstantSumError, OptionError, StrategyError
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 UNIFORM = [jaxcfr.uniform_policy] * 2
 
 

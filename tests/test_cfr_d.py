@@ -24,8 +24,6 @@ from jaxcfr.decomposition import run as runs
 from jaxcfr.decomposition.solvers import CFRSolver
 from jaxcfr.decomposition.subtree import root_values
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 BETS = ((1, 1), (1, 2, 1), (2, 1), (2, 2, 1), (1, 2, 2, 1))  # Leduc's first rounds without a fold
 
 
@@ -517,13 +515,18 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert [line["iterations"] for line in lines] == [20, 40]
     found = in_whole(jaxcfr.load_game("kuhn_poker"), jaxcfr.Profile.load(profile))
     assert math.isclose(found, lines[-1]["exploitability"], abs_tol=1e-7)
-    status, out, _ = run(*settings, "-n", 1_000, "--resume", file, "--target-exploitability", 0.02, "--eval-every", 50)
+    status, out, _ = run(
+        *(*settings, "-n", 1_000, "--checkpoint", file, "--resume"),
+        *("--target-exploitability", 0.02, "--eval-every", 50),
+    )
     assert status == 0
     assert json.loads(out.splitlines()[-1])["exploitability"] <= 0.02
     for wrong, message in (
         (("--cut", "river"), "a depth or round"),
         (("--cut", 99), "no subgame"),
-        (("--cut", 2, "--resume", file), "another cut"),
+        (("--cut", 2, "--checkpoint", file, "--resume"), "another cut"),
+        (("--cut", 3, "--resume"), "--checkpoint"),
+        (("--cut", 3, "--checkpoint", file, "--resume", "-n", 39), "counts from the beginning"),
         (("--cut", 3, "--memory", -1), "megabytes"),
         (("--cut", 3, "--checkpoint", tmp_path / "none" / "x"), "no directory"),
     ):

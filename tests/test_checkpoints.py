@@ -19,8 +19,6 @@ from random_games import copied
 import jaxcfr
 from jaxcfr import checkpoint, errors
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 SAMPLER = jaxcfr.external_sampling(batch=4)
 
 

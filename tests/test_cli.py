@@ -572,7 +572,7 @@ def test_refusals_are_one_line(refused, arguments, message, monkeypatch):
 def test_refusals_with_a_profile(refused, uniform):
     assert "2 players, but the game has 3" in refused("exploit", "kuhn_poker(players=3)", uniform)
     assert "player 0 has no strategy" in refused("show", "leduc_poker", uniform)
-    assert "no player 2" in refused("show", "kuhn_poker", uniform, "--player", 2)
+    assert "from 0 to 1, not 2" in refused("show", "kuhn_poker", uniform, "--player", 2)
     data = uniform.read_bytes()
     uniform.write_bytes(data[:-100])
     assert "truncated or damaged" in refused("exploit", "kuhn_poker", uniform)
@@ -1036,7 +1036,7 @@ def test_lock(command, json_lines, refused, tmp_path):
         ('{"0": {"0": {"fold": 1}}}', "'fold'"),
         ('{"0": {"0": [0.5, 0.6]}}', "no distribution"),
         ('{"0": {"0": "01"}}', "2 probabilities"),
-        ('{"5": {"0": [0.5, 0.5]}}', "no player 5"),
+        ('{"5": {"0": [0.5, 0.5]}}', "from 0 to 1, not 5"),
     ]:
         path.write_text(text)
         assert message in refused("solve", "kuhn_poker", "--lock", path)

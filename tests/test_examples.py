@@ -80,7 +80,7 @@ def test_own_variant(run):
     assert line(output, "power 2.0:") != line(output, "power 1.0:")
 
 
-def test_learned_predictor(run, quick_compilation):
+def test_learned_predictor(run):
     output = run("learned_predictor.py", "--quick")
     assert line(output, "trained")[0] < line(output, "before training")[0]
 

@@ -13,6 +13,8 @@ import pytest
 import jaxcfr
 from jaxcfr.solve import _run, initial_state
 
+pytestmark = pytest.mark.full_compilation
+
 NAMES = [
     "kuhn_poker(players=3)",
     "leduc_poker(suit_isomorphism=True)",

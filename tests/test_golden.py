@@ -27,6 +27,8 @@ from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.game_tree import Strategy
 from jaxcfr.tree.lower import LoweredGame, lower
 
+pytestmark = pytest.mark.full_compilation
+
 HERE = Path(__file__).parent
 CASES = HERE / "cases"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((CASES / "expected.json").read_text())

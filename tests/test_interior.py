@@ -7,8 +7,6 @@ from random_games import from_seed
 import jaxcfr
 from jaxcfr import errors
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 
 def rows_of(lowered, strategy):
     return [row for player in range(lowered.tree.num_players) for row in lowered.probabilities(strategy, player)]

@@ -32,8 +32,6 @@ from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.game_tree import GameTree, stack
 from jaxcfr.tree.lower import LoweredGame, _Walk, lower
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 
 @pytest.fixture(scope="module")
 def kuhn() -> LoweredGame:

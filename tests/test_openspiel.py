@@ -27,8 +27,6 @@ from jaxcfr.tree.convert import uniform_strategy
 from jaxcfr.tree.limits import MAX_NODES, refuse_far_too_large
 from jaxcfr.tree.lower import _Walk, lower
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 pyspiel = pytest.importorskip("pyspiel", reason='OpenSpiel is not installed: pip install "jaxcfr[openspiel]"')
 exploitability = pytest.importorskip("open_spiel.python.algorithms.exploitability")
 get_all_states = pytest.importorskip("open_spiel.python.algorithms.get_all_states")

@@ -16,9 +16,11 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
-def run(pages, directory, **environment):
+def run(pages, directory):
+    """In a process that compiles quickly, as most tests do (see conftest.py)."""
     command = [sys.executable, str(ROOT / "tests" / "run_pages.py"), *map(str, pages)]
-    environment = {**os.environ, "JAX_ENABLE_X64": "0", **environment}
+    quick = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false"}
+    environment = {**os.environ, "JAX_ENABLE_X64": "0", **quick}
     result = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=600, env=environment)
     assert result.returncode == 0, result.stderr
     return result
@@ -32,8 +34,8 @@ def test_the_python_of_the_readme_runs(tmp_path):
 
 
 def test_the_python_of_the_pages_runs(tmp_path):
-    """All in one process, compiled with few optimisations: half the time."""
-    result = run(PAGES, tmp_path, JAX_DISABLE_MOST_OPTIMIZATIONS="1")
+    """All in one process."""
+    result = run(PAGES, tmp_path)
     assert all(f"{page}: " in result.stderr for page in PAGES)
     assert "[ 0.2962963 -0.2962963]" in result.stdout  # the linear program agrees on the game of own_game.md: 8/27
 

@@ -17,8 +17,6 @@ from jaxcfr.array_play import ENDED
 from jaxcfr.errors import ChanceNotEnumerableError, OptionError
 from jaxcfr.interop import from_pgx
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 UNIFORM = [jaxcfr.uniform_policy] * 2
 
 

@@ -19,8 +19,6 @@ from jaxcfr.errors import GameError, JaxCFRError, OptionError, ProfileError, Str
 from jaxcfr.games.array_game import draw, features, one_hot
 from jaxcfr.play import _play_tree, _reached
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 UNIFORM = (jaxcfr.uniform_policy, jaxcfr.uniform_policy)
 
 

@@ -27,8 +27,6 @@ from test_random_games import assert_rows, by_set
 import jaxcfr
 from jaxcfr import errors
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 KINDS = {"zero-sum": (2, "zero", 8), "three players": (3, "general", 6)}
 VARIANTS = {
     "vanilla": (jaxcfr.vanilla(), ("vanilla",)),
@@ -395,7 +393,7 @@ def test_what_is_wrong_is_said():
     tree, uniform = lowered.tree, jaxcfr.uniform_strategy(lowered.tree)
     other = jaxcfr.lower(jaxcfr.load_game("leduc_poker"))
     for wrong, error, words in [
-        ({2: {"0": [1, 0]}}, errors.ProfileError, "no player 2"),
+        ({2: {"0": [1, 0]}}, errors.ProfileError, "from 0 to 1, not 2"),
         ({0: {"9": [1, 0]}}, errors.ProfileError, "'9'"),
         ({0: {"0": [1, 1]}}, errors.ProfileError, "'0'.*no distribution"),
         ({0: {"0": [1, 0, 0]}}, errors.ProfileError, "2 probabilities"),

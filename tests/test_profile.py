@@ -345,6 +345,10 @@ def test_act_stochastic_draws_with_the_policy(kuhn_profile):
 
 def test_unknown_information_sets_are_uniform_or_refused(kuhn_profile):
     game = KeyGame([(1, "unknown", ("x", "y", "z", "w"))]).step(0)
+    assert kuhn_profile.policy(game, missing="uniform").tolist() == [0.25] * 4
+    with pytest.raises(ProfileError, match=r"this profile is of kuhn_poker, .*'unknown' of player 1, as key_game has"):
+        kuhn_profile.policy(game)
+    game.name = "kuhn_poker"
     assert kuhn_profile.policy(game).tolist() == [0.25] * 4
     assert kuhn_profile.act(game) == "x"
     with pytest.raises(ProfileError, match=r"player 1 .*'unknown'"):
@@ -360,11 +364,11 @@ def test_policy_refuses_where_the_player_does_not_act(kuhn_profile):
         kuhn_profile.policy(kuhn_history(0, 1, 0, 0))
     with pytest.raises(ProfileError, match="player 1 does not act"):
         kuhn_profile.policy(kuhn_history(0, 1), 1)
-    with pytest.raises(ProfileError, match="no player 2"):
+    with pytest.raises(ProfileError, match="from 0 to 1, not 2"):
         kuhn_profile.average_strategy(2, "0")
     with pytest.raises(ProfileError, match="integer"):
         kuhn_profile.average_strategy("0", "0")
-    with pytest.raises(ProfileError, match="no player 3"):
+    with pytest.raises(ProfileError, match="from 0 to 1, not 3"):
         kuhn_profile.policy(KeyGame([(3, "a", ("x",))]).step(0))
     with pytest.raises(ProfileError, match="not hashable"):
         kuhn_profile.average_strategy(0, ["0"])
@@ -402,7 +406,7 @@ def test_pretty(kuhn, kuhn_profile):
     assert len(uniform.pretty(max_rows=None).split("\n")) == 13
     with pytest.raises(OptionError, match="max_rows"):
         uniform.pretty(max_rows=-1)
-    with pytest.raises(ProfileError, match="no player 9"):
+    with pytest.raises(ProfileError, match="from 0 to 1, not 9"):
         uniform.pretty(player=9)
 
 

@@ -39,8 +39,6 @@ from jaxcfr.tree.build import build_tree
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.lower import LoweredGame, _Walk, lower
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 KINDS: dict[str, tuple[int, str, int, dict[str, int]]] = {
     # players, sums, number of games, sizes
     "one player": (1, "general", 8, {"max_nodes": 24}),

@@ -36,7 +36,6 @@ SAMPLERS = {
     ),
     "outcome, other exploration": jaxcfr.outcome_sampling(0.9, batch=64),
 }
-QUICK = pytest.mark.usefixtures("quick_compilation")
 
 
 @functools.partial(jax.jit, static_argnames=("player", "repeats"))
@@ -98,7 +97,6 @@ def many_games():
     return jaxcfr.lower(forest([*cases, from_seed(1, 2, max_nodes=40), from_seed(5, 2, max_nodes=40)]))
 
 
-@QUICK
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_sampled_regrets_are_unbiased(many, name):
     """With all strategies held: handed cases, several moves in a row, sets across depths, random games."""
@@ -107,7 +105,6 @@ def test_sampled_regrets_are_unbiased(many, name):
     assert_unbiased(tree, SAMPLERS[name], random_strategy(tree, 5), 1000 if "outcome" in name else 200)
 
 
-@QUICK
 @pytest.mark.parametrize("name", ["external", "chance", "outcome"])
 def test_the_mean_of_sampled_regrets_is_the_known_number(many, name):
     """Regret of the second action under uniform play; exact fractions that no program of ours has made."""
@@ -141,7 +138,6 @@ def assert_same_bits(a, b):
         np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
 
 
-@QUICK
 @pytest.mark.parametrize("name", ["external", "outcome"])
 def test_runs_split_into_parts_are_the_same_bits_and_converge(name):
     lowered = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), dtype="float32")
@@ -163,7 +159,6 @@ def test_runs_split_into_parts_are_the_same_bits_and_converge(name):
     assert int(full.t) == 210
 
 
-@QUICK
 @pytest.mark.parametrize(
     "variant",
     [jaxcfr.vanilla(), jaxcfr.cfr_plus(), jaxcfr.linear_cfr(), jaxcfr.dcfr_plus(), jaxcfr.pcfr_plus()],
@@ -198,7 +193,6 @@ def test_draws_are_uniform_and_all_differ():
     assert len({(int(a), int(b)) for a, b in keys}) == len(keys)
 
 
-@QUICK
 @pytest.mark.parametrize("name", ["external", "outcome, baselines", "chance"])
 def test_no_key_is_used_twice(name):
     """In whole solves that go on."""
@@ -215,7 +209,6 @@ def test_prefix_sums():
         np.testing.assert_array_equal(walks.prefix_sums(jnp.asarray(values)), np.cumsum(values))
 
 
-@QUICK
 def test_odd_games():
     """A terminal root, chance only, one player: no sampler stumbles over them."""
     for case in ("09_terminal_root", "10_chance_only", "11_one_player"):
@@ -225,7 +218,6 @@ def test_odd_games():
             tree.check_strategy(jaxcfr.average_strategy(tree, state))
 
 
-@QUICK
 @pytest.mark.parametrize("case", ["19b_deep_12", pytest.param("19a_deep_5000", marks=pytest.mark.slow)])
 def test_deep_games(case):
     deep = jaxcfr.lower(jaxcfr.load_game(str(CASES / f"{case}.efg"))).tree
@@ -269,7 +261,6 @@ def values_of_histories(tree, strategy, player):
     return worth
 
 
-@QUICK
 def test_exact_baselines_leave_no_variance_in_the_root_value_of_external_sampling(many):
     tree = many.tree
     strategy = random_strategy(tree, 5)
@@ -297,7 +288,6 @@ def test_exact_baselines_leave_no_variance_in_the_root_value_of_external_samplin
         assert np.asarray(regrets).var(0).sum() < np.asarray(plain_regrets).var(0).sum()
 
 
-@QUICK
 def test_learnt_baselines_by_history_lower_the_variance_of_external_sampling():
     """Kuhn poker, an equilibrium-like strategy; the baselines are learnt in 200 iterations before."""
     tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker")).tree
@@ -313,7 +303,6 @@ def test_learnt_baselines_by_history_lower_the_variance_of_external_sampling():
     assert spread[1] < 0.95 * spread[0]
 
 
-@QUICK
 def test_exact_baselines_leave_no_variance_in_the_root_value(many):
     """With the value of every history under the strategies played as its baseline; and regrets vary less."""
     tree = many.tree
@@ -344,7 +333,6 @@ def test_exact_baselines_leave_no_variance_in_the_root_value(many):
         assert np.asarray(regrets).var(0).sum() < 0.7 * np.asarray(plain_regrets).var(0).sum()
 
 
-@QUICK
 def test_probabilistic_pruning_saves_work_and_still_converges():
     tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), dtype="float32").tree
 
@@ -368,7 +356,6 @@ def dice():
 SAFE = jaxcfr.external_sampling(batch=64, pruning=jaxcfr.safe_pruning(every=4))
 
 
-@QUICK
 @pytest.mark.parametrize(
     "variant",
     [
@@ -394,7 +381,6 @@ def test_safe_pruning_saves_work_and_finds_the_same_value(dice, variant):
     assert_same_bits(run(SAFE, 300, run(SAFE, 300)), pruned)
 
 
-@QUICK
 def test_what_is_skipped_could_not_have_been_played(dice):
     """The same walks without pruning, draw for draw: no sampled regret of a skipped action is above its bound."""
     variant, plain = jaxcfr.vanilla(), jaxcfr.external_sampling(batch=64)
@@ -538,7 +524,6 @@ def test_private_and_public_chance_are_told_apart():
         np.testing.assert_array_equal(private, chance & np.isin(depth, list(depths)))
 
 
-@QUICK
 def test_more_rolls_vary_less():
     """Variance of the regrets of one walk on Kuhn poker, whose two deals are each rolled k times."""
     tree = jaxcfr.lower(jaxcfr.load_game("kuhn_poker")).tree
@@ -551,7 +536,6 @@ def test_more_rolls_vary_less():
     assert spread[1] < 0.5 * spread[0]
 
 
-@QUICK
 def test_unvisited_information_sets_are_counted_and_uniform():
     lowered = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"), dtype="float32")
     tree = lowered.tree
@@ -601,6 +585,7 @@ def test_on_the_command_line(tmp_path, capsys):
         assert words in capsys.readouterr().err
 
 
+@pytest.mark.full_compilation
 @pytest.mark.parametrize("faces", [3, 5])
 def test_compiled_weights_are_those_of_single_operations(faces):
     """In float32, where XLA once fused a gather with what it reads and read wrong entries (five faces)."""
@@ -612,6 +597,7 @@ def test_compiled_weights_are_those_of_single_operations(faces):
         np.testing.assert_allclose(compiled, single, rtol=1e-6)
 
 
+@pytest.mark.full_compilation
 @pytest.mark.parametrize("first", [np.int8(-3), np.int32(2**31 - 1), np.uint32(2**32 - 1), np.float32(3e38), True])
 def test_what_is_kept_apart_stays_what_it_is(first):
     values = {"a": np.array([first, first]), "b": np.arange(3.0)}

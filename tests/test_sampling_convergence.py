@@ -6,8 +6,6 @@ import pytest
 import jaxcfr
 from jaxcfr.regret.variants import VARIANTS
 
-QUICK = pytest.mark.usefixtures("quick_compilation")
-
 GAMES = ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "liars_dice(dice_sides=4)"]
 
 # Walks in a batch, and iterations.
@@ -38,7 +36,6 @@ def gap_after(game, traversal, variant, longer=1):
     return float(jaxcfr.nash_conv(tree, jaxcfr.average_strategy(tree, state)))
 
 
-@QUICK
 @pytest.mark.parametrize(
     ("game", "traversal"),
     [
@@ -53,7 +50,6 @@ def test_convergence(game, traversal):
 
 
 @pytest.mark.slow
-@QUICK
 @pytest.mark.parametrize("variant", SENSIBLE)
 @pytest.mark.parametrize("traversal", TRAVERSALS)
 @pytest.mark.parametrize("game", GAMES)

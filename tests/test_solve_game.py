@@ -14,7 +14,6 @@ from jaxcfr.regret.variants import VARIANTS
 from jaxcfr.traversal import array_walks, table
 from jaxcfr.traversal.full_tree import counterfactual_regrets
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 KUHN = jaxcfr.load_game("kuhn_poker")
 solve_game_module = importlib.import_module("jaxcfr.solve_game")
 _average = solve_game_module._average

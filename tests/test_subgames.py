@@ -188,7 +188,6 @@ class Forgetful(Whispering):
         return "waiting" if waits else KuhnPoker.infoset_key(self, player)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("game", [Whispering(), Forgetful(), KuhnPoker()], ids=lambda game: type(game).__name__)
 def test_whatever_a_game_says_to_those_who_wait_is_safe(game: Any) -> None:
     rules = brute_force.Rules(game)
@@ -202,7 +201,6 @@ def test_whatever_a_game_says_to_those_who_wait_is_safe(game: Any) -> None:
             assert np.all(np.array(after) <= np.array(before) + 1e-6), (seed, path, safety)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_all_parts_together_take_no_more_than_was_given() -> None:
     """Gifts are shared out: every part may take its share at once. Parts after the first action of Kuhn poker."""
     game, _ = kuhn()
@@ -244,14 +242,12 @@ def check_safety(seeds: range, paths_each: int) -> None:
                     assert value <= 1e-6, where
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_safe_resolving_never_helps_the_opponent() -> None:
     """From random strategies, on random games: no best response gets more than before, where the solve is exact."""
     check_safety(range(7), 6)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick_compilation")
 def test_safe_resolving_never_helps_the_opponent_in_many_games() -> None:
     check_safety(range(100, 125), 12)
 
@@ -287,7 +283,6 @@ def test_values_given_wrong_cost_no_more_than_they_are_off() -> None:
                 assert after[1 - player] <= before[1 - player] + np.abs(off[player]).sum() + 1e-7
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_following_is_worth_its_counterfactual_value_in_the_whole_game() -> None:
     """The paper's identity, for the re-solved strategy and any strategy of the opponent below the roots."""
     game, blueprint = kuhn()
@@ -327,7 +322,6 @@ def test_always_rock() -> None:
     np.testing.assert_allclose(list(answer.values()), third, atol=1e-9)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize(
     "variant",
     [jaxcfr.cfr_plus(), jaxcfr.dcfr(1.5, 0.0, 2.0), jaxcfr.dcfr_plus(), jaxcfr.pcfr_plus()],
@@ -348,7 +342,6 @@ def test_every_variant_comes_back_to_a_unique_equilibrium(variant: Any) -> None:
     assert float(gain) <= sum(solved.nash_convs()) + 1e-9
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_leduc_resolved_from_an_equilibrium() -> None:
     """Figure 3 of the paper, short: the safe way falls and the unsafe way does not; the long runs are marked slow."""
     game, blueprint = leduc()
@@ -405,7 +398,6 @@ def test_leduc_resolved_from_an_equilibrium_for_long() -> None:
 # Trees as arrays
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("safety", ["resolve", "unsafe"])
 def test_parts_are_solved_together_as_if_alone(safety: Any) -> None:
     """Of different shapes, and for players who do and do not get there."""
@@ -479,7 +471,6 @@ def test_the_shift_at_every_leaf() -> None:
             jaxcfr.exploitability(subgame.tree, jaxcfr.uniform_strategy(subgame.tree))
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_one_program_serves_every_path_shift_and_payoff() -> None:
     game, blueprint = kuhn()
     subgames = [jaxcfr.Subgame.at(game, blueprint, (a, b)) for a in range(3) for b in range(3) if a != b]

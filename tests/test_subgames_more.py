@@ -78,7 +78,6 @@ def test_the_opponent_chooses_once_per_its_own_information() -> None:
             np.testing.assert_allclose(a, b, atol=1e-12)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_the_opponents_values_end_at_the_limit_too() -> None:
     """Else it would rather have what it could get below the limit, and nothing would be left to solve."""
     game, _ = kuhn()
@@ -103,7 +102,6 @@ def test_the_opponents_values_end_at_the_limit_too() -> None:
     assert lost > 0.1
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("safety", ["resolve", "unsafe"])
 def test_a_value_function_that_knows_the_blueprint_is_the_blueprint(safety: Any) -> None:
     """Ranges in, counterfactual values out: with the blueprint's own values it is the single-valued limit."""
@@ -183,7 +181,6 @@ class FirstRound(TwoRounds):
         return 0.0, 0.0
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_solved_successors_feed_the_game_above_them() -> None:
     whole = jaxcfr.lower(TwoRounds())
     value = solve_lp(whole.tree).value[0]
@@ -222,7 +219,6 @@ def test_terminal_functions_override_and_are_shifted() -> None:
         jaxcfr.Subgame.at(game, blueprint, (0, 1), terminal_fn=lambda history: (1.0,))
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_composition_touches_nothing_else() -> None:
     game, blueprint = kuhn()
     solved = jaxcfr.solve_subgame(game, blueprint, (0, 1, 1), 10)
@@ -246,7 +242,6 @@ class OnlyPass:
         return [0]
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_invariants() -> None:
     game, blueprint = kuhn()
     solved = jaxcfr.solve_subgame(game, blueprint, (0, 1, 1), 10)
@@ -263,7 +258,6 @@ def test_invariants() -> None:
         jaxcfr.check_invariants(passive, game)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_training_with_sampled_chance() -> None:
     game, _ = kuhn()
     first, again, other = (jaxcfr.Blueprint.train(game, 2000, jaxcfr.cfr_plus(), 1, seed) for seed in (7, 7, 8))
@@ -286,7 +280,6 @@ def test_continuation_values() -> None:
 # Continual play
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("options", [{}, {"safety": "maxmargin"}, {"closure": "derived"}], ids=str)
 def test_an_agent_is_harder_to_exploit_than_its_blueprint(options: Any) -> None:
     game, _ = kuhn()
@@ -355,7 +348,6 @@ class BackOut(jaxcfr.Game):
         return len(self.path)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_an_agent_keeps_its_strategy_where_it_never_goes() -> None:
     game = BackOut()
     profile = jaxcfr.SubgameAgent(uniform(game), 4000, jaxcfr.dcfr_plus(gamma=100.0)).to_profile()

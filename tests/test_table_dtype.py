@@ -9,8 +9,6 @@ import jaxcfr
 from jaxcfr import errors
 from jaxcfr.regret import average as averages
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 
 @pytest.fixture(scope="module")
 def leduc():

@@ -24,8 +24,6 @@ import jaxcfr
 from jaxcfr import errors, workers
 from jaxcfr.regret import average as averages
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 SAMPLER = jaxcfr.external_sampling(batch=4)
 
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcfr.arguments import INT32, integer, real
 from jaxcfr.decomposition import trunk as trunks
 from jaxcfr.decomposition.decompose import Batch, Decomposition
 from jaxcfr.decomposition.solution import CFRDSolution
@@ -20,7 +21,7 @@ from jaxcfr.decomposition.trunk import Trunk
 from jaxcfr.errors import CheckpointError, OptionError
 from jaxcfr.files import require_writable
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
-from jaxcfr.solve import SolverState, Updates, check_iterations, check_updates, check_variant, wants_to_stop
+from jaxcfr.solve import SolverState, Updates, check_updates, check_variant, check_watching, wants_to_stop
 from jaxcfr.tree.fusion import apart
 
 TrunkUpdates = Literal["simultaneous", "alternating"]
@@ -87,7 +88,10 @@ def cfr_d(
       SolverError: the solution to go on from is of another game or variant.
       CheckpointError: the checkpoint cannot be written.
     """
-    _check(decomposition, trunk_iterations, subgame_iterations, updates, warm_start, batch, every)
+    _check(decomposition, trunk_iterations, subgame_iterations, updates)
+    warm_start = real("warm_start", warm_start, 0, 1)
+    batch = None if batch is None else integer("batch", batch)
+    every, target_exploitability = check_watching(callback, every, target_exploitability)
     trunk_regret = dcfr_plus() if trunk_regret is None else trunk_regret
     subgame_regret = dcfr_plus() if subgame_regret is None else subgame_regret
     check_variant(trunk_regret)
@@ -129,22 +133,13 @@ def cfr_d(
     return done
 
 
-def _check(
-    decomposition: Any, trunk_iterations: Any, subgame_iterations: Any, updates: Any, warm: Any, batch: Any, every: Any
-) -> None:
+def _check(decomposition: Any, trunk_iterations: Any, subgame_iterations: Any, updates: Any) -> None:
     if not isinstance(decomposition, Decomposition):
         raise OptionError(f"cfr_d needs what jaxcfr.decompose(game, cut) returns, not {type(decomposition).__name__}")
-    check_iterations(trunk_iterations)
-    check_iterations(subgame_iterations)
-    if subgame_iterations < 1:
-        raise OptionError("subgame_iterations has to be at least 1")
+    integer("trunk_iterations", trunk_iterations, 0, INT32)
+    integer("subgame_iterations", subgame_iterations, 1, INT32)
     if updates not in ("simultaneous", "alternating"):
         raise OptionError(f'updates of the trunk has to be "simultaneous" or "alternating", not {updates!r}')
-    if isinstance(warm, bool) or not isinstance(warm, int | float) or not 0 <= warm <= 1:
-        raise OptionError(f"warm_start has to be a number from 0 to 1, not {warm!r}")
-    for name, value in (("batch", batch), ("every", every)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1):
-            raise OptionError(f"{name} has to be a positive integer, not {value!r}")
 
 
 def _advance(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -42,10 +43,20 @@ def require_plain(game: Any, what: str) -> None:
     """Refuses what has not the methods of `jaxcfr.Game`."""
     require_instance(game, what)
     if not hasattr(game, "is_terminal") or not hasattr(game, "step"):
-        raise GameError(
-            f"{what} needs a plain game, not {type(game).__name__}: jaxcfr.as_game makes one of an array game, "
-            "jaxcfr.load_game of a name"
-        )
+        raise GameError(f"{what} needs a plain game, not {instead_of_game(game)}")
+
+
+def instead_of_game(game: Any) -> str:
+    """What was given where a game is needed, and where a game comes from."""
+    if isinstance(game, str | os.PathLike):
+        return f"a {type(game).__name__}: jaxcfr.load_game({str(game)!r}) makes one"
+    if hasattr(game, "infoset_keys") and hasattr(game, "tree"):
+        return f"a {type(game).__name__}, which has been lowered already: give the game itself"
+    if hasattr(game, "treeplexes"):
+        return f"a {type(game).__name__}, which no longer knows the rules: give the game itself"
+    if hasattr(game, "init") and hasattr(game, "returns"):
+        return f"an array game: jaxcfr.as_game({type(game).__name__}(...)) makes one"
+    return f"{type(game).__name__}, which has not the methods of jaxcfr.Game"
 
 
 def num_players(value: Any) -> int:

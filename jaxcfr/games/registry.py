@@ -165,7 +165,7 @@ def _options_of(name: str, factory: Callable[..., Any]) -> tuple[GameOption, ...
     return tuple(options)
 
 
-def load_game(spec: str | os.PathLike[str]) -> Game:
+def load_game(spec: str | os.PathLike[str], **options: Any) -> Game:
     """The root of the game that `spec` names.
 
     Args:
@@ -173,6 +173,7 @@ def load_game(spec: str | os.PathLike[str]) -> Game:
             `"goofspiel(num_cards=4,imp_info=True)"`, or the path of a game file (Gambit's `.efg` and `.nfg`,
             and `.json` as in `jaxcfr.interop.json_game`), or a game of OpenSpiel,
             `"openspiel:leduc_poker(players=3)"`. Options that are left out have their defaults.
+        **options: the same options, by keyword: `load_game("kuhn_poker", players=3)`.
 
     Raises:
         GameLookupError: no game has this name, the game has no such option, or `spec` is malformed; the message
@@ -182,6 +183,9 @@ def load_game(spec: str | os.PathLike[str]) -> Game:
         MissingPackageError: a game of OpenSpiel is asked for, and that is not installed.
         GameError: a game of OpenSpiel cannot be used; see `jaxcfr.interop.from_openspiel`.
     """
+    if options:
+        listed = ",".join(f"{name}={value}" for name, value in options.items())
+        spec = f"{spec}({listed})"
     if isinstance(spec, os.PathLike):
         path = os.fspath(spec)
         if os.path.isdir(path):

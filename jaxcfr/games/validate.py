@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxcfr.errors import GameError, OptionError, RecallError
+from jaxcfr.arguments import integer
+from jaxcfr.errors import GameError, RecallError
 from jaxcfr.games import checks
 from jaxcfr.games.array_game import is_array_game
 from jaxcfr.games.base import Game, action_label, format_path, game_name
@@ -133,12 +134,10 @@ def validate_game(
         RecallError: a player forgets what it knew or did.
         OptionError: `max_histories` or `max_depth` is not a positive integer.
     """
-    for option, value in (("max_histories", max_histories), ("max_depth", max_depth)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise OptionError(f"validate_game: {option}={value!r} is not allowed; it is an integer, 1 or more")
+    max_histories, max_depth = integer("max_histories", max_histories), integer("max_depth", max_depth)
     checks.require_instance(game, "validate_game")
-    if is_array_game(game) and not hasattr(game, "is_terminal"):
-        raise GameError("validate_game walks plain games: give it jaxcfr.as_game(game) for an array game")
+    if isinstance(game, str) or hasattr(game, "treeplexes") or hasattr(game, "infoset_keys") or is_array_game(game):
+        checks.require_plain(game, "validate_game")
     return _Walk(game, max_histories, max_depth, require_recall, seed).run()
 
 

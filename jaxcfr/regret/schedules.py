@@ -170,6 +170,8 @@ def _number(name: str, value: Any) -> Any:
             return float(value)
         except OverflowError as error:
             raise OptionError(f"{name} is too large") from error
+    if isinstance(value, list | tuple):
+        raise OptionError(f"{name} has to be one number or a schedule, not {value!r}; for a sweep, jax.vmap over it")
     try:
         dtype = jnp.asarray(value).dtype
     except (TypeError, ValueError) as error:

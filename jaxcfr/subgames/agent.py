@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxcfr.analytics import require_constant_sum
 from jaxcfr.errors import OptionError
-from jaxcfr.profile import Profile
+from jaxcfr.profile import Missing, Profile
 from jaxcfr.regret.variants import RegretVariant
 from jaxcfr.solve import Updates
 from jaxcfr.subgames.blueprint import Blueprint
@@ -73,9 +73,9 @@ class SubgameAgent:
         """The name of the game."""
         return self.blueprint.lowered.name
 
-    def policy(self, game: Any, player: int | None = None) -> np.ndarray:
+    def policy(self, game: Any, player: int | None = None, *, missing: Missing | None = None) -> np.ndarray:
         """As `Profile.policy`."""
-        return self._profile_at(game).policy(game, player)
+        return self._profile_at(game).policy(game, player, missing=missing)
 
     def policy_strict(self, game: Any, player: int | None = None) -> np.ndarray:
         """As `Profile.policy_strict`."""

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse
 from jax import Array
 
+from jaxcfr.arguments import integer
 from jaxcfr.errors import OptionError, SubgameError
 from jaxcfr.profile import Profile
 from jaxcfr.subgames.blueprint import Blueprint
@@ -49,9 +50,7 @@ def check_depth(max_depth: Any, leaf_values: LeafValues) -> int | None:
         if leaf_values is not None:
             raise OptionError("leaf_values need a max_depth, below which they stand for the rest of the game")
         return None
-    if isinstance(max_depth, bool) or not isinstance(max_depth, (int, np.integer)) or max_depth < 1:
-        raise OptionError(f"max_depth has to be a positive number of plies, not {max_depth!r}")
-    return int(max_depth)
+    return integer("max_depth", max_depth)
 
 
 def continuation_of(

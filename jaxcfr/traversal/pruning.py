@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcfr.arguments import INT32, integer, real
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import OptionError, SolverError
 from jaxcfr.regret.matching import over_actions
@@ -288,11 +288,7 @@ def safe_pruning(*, mass: float = 0.05, every: int = 8) -> SafePruning:
       OptionError: an argument makes no sense, or (where it is used) the game has not two players, or a player is
         locked somewhere.
     """
-    if isinstance(mass, bool) or not isinstance(mass, int | float) or not 0 <= mass <= 1:
-        raise OptionError(f"mass has to be between 0 and 1, not {mass!r}")
-    if isinstance(every, bool) or not isinstance(every, int) or not 1 <= every < 2**31:
-        raise OptionError(f"every has to be an integer of at least 1, not {every!r}")
-    return SafePruning(float(mass), every)
+    return SafePruning(real("mass", mass, 0, 1), integer("every", every, 1, INT32))
 
 
 def probabilistic_pruning(
@@ -321,15 +317,6 @@ def probabilistic_pruning(
     Raises:
       OptionError: an argument makes no sense.
     """
-    try:
-        number = -1 if isinstance(warmup, bool) else operator.index(warmup)
-    except TypeError:
-        number = -1
-    if not 0 <= number < 2**31:
-        raise OptionError(f"warmup has to be an integer of at least 0, not {warmup!r}")
-    limits = (("probability", probability, 1.0), ("threshold", threshold, float("inf")), ("mass", mass, 1.0))
-    for name, value, high in limits:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= high:
-            bounds = "between 0 and 1" if high == 1.0 else "at least 0"
-            raise OptionError(f"{name} has to be {bounds}, not {value!r}")
-    return ProbabilisticPruning(number, float(probability), float(threshold), float(mass))
+    warmup = integer("warmup", warmup, 0, INT32)
+    probability, mass = real("probability", probability, 0, 1), real("mass", mass, 0, 1)
+    return ProbabilisticPruning(warmup, probability, real("threshold", threshold, 0), mass)

@@ -25,27 +25,39 @@ from jaxcfr.errors import OptionError
 
 STEP = 0x9E3779B9  # 2^32 / golden ratio: distinct small numbers are spread over all bits
 EDGE = 0x85EBCA6B
+_OLD_KEY = (2,)  # shape of a key of jax.random.PRNGKey, by the generator that is JAX's default
 
 
 def as_key(seed: Any) -> Array:
     """A typed key from a seed or a key.
 
     Raises:
-      OptionError: neither an integer nor one typed key.
+      OptionError: neither an integer nor one key.
     """
+    check_seed(seed)
+    if not isinstance(seed, jax.Array):
+        return jax.random.key(np.uint32(operator.index(seed)))
+    if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
+        return seed
+    return jax.random.wrap_key_data(seed) if seed.ndim else jax.random.key(seed.astype(jnp.uint32))
+
+
+def check_seed(seed: Any) -> None:
+    """Raises `OptionError` unless `seed` is an integer, a key of `jax.random.key` or an older one of `PRNGKey`."""
     if isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
         if seed.ndim:
             raise OptionError(f"seed is {seed.size} keys: it has to be one; for several runs, jax.vmap over them")
-        return seed
+        return
+    if isinstance(seed, jax.Array) and seed.dtype == jnp.uint32 and seed.shape == _OLD_KEY:
+        return
     if isinstance(seed, jax.core.Tracer) and jnp.issubdtype(seed.dtype, jnp.integer) and not seed.ndim:
-        return jax.random.key(seed)
+        return
     try:
-        number = -1 if isinstance(seed, bool) else operator.index(seed)
+        number = -1 if isinstance(seed, bool | np.bool_) else operator.index(seed)
     except TypeError:
         number = -1
     if not 0 <= number < 2**32:
         raise OptionError(f"seed has to be an integer from 0 to 2**32 - 1, or a key of jax.random.key, not {seed!r}")
-    return jax.random.key(np.uint32(number))
 
 
 def mix(word: Array) -> Array:

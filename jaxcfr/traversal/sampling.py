@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcfr.arguments import integer
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import OptionError, SolverError
 from jaxcfr.regret.schedules import SCHEDULES, Hyperparameter, at, hyperparameter
@@ -240,7 +240,7 @@ def chance_sampling(chance_samples: int = 1, *, batch: int = 1, public: bool = F
     """
     if not isinstance(public, bool):
         raise OptionError(f"public has to be True or False, not {public!r}")
-    return ChanceSampling(_batch(batch), _batch(chance_samples, "chance_samples", 64), public)
+    return ChanceSampling(_batch(batch), integer("chance_samples", chance_samples, 1, 64), public)
 
 
 def outcome_sampling(
@@ -288,11 +288,5 @@ def check_baseline(baseline: Any) -> None:
         raise OptionError(f"baseline has to be control_variate() or None, not {baseline!r}")
 
 
-def _batch(value: Any, name: str = "batch", most: int = 2**24) -> int:
-    try:
-        number = 0 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = 0
-    if not 1 <= number <= most:
-        raise OptionError(f"{name} has to be an integer from 1 to {most:,}, not {value!r}")
-    return number
+def _batch(value: Any) -> int:
+    return integer("batch", value, 1, 2**24)

@@ -158,19 +158,26 @@ class GameTree:
 
         Concrete strategies are also checked to be distributions at every information set.
         """
-        if not isinstance(strategy, (tuple, list)) or len(strategy) != self.num_players:
+        instead = _STRATEGY_OF.get(type(strategy).__name__)
+        if instead or not isinstance(strategy, (tuple, list)) or len(strategy) != self.num_players:
+            length = f" of length {len(strategy)}" if isinstance(strategy, (tuple, list)) and not instead else ""
             raise StrategyError(
                 f"a strategy is a tuple with one array per player, here {self.num_players}; "
-                f"got {type(strategy).__name__}"
-                + (f" of length {len(strategy)}" if isinstance(strategy, (tuple, list)) else "")
+                f"got {_kind(strategy)}{length}{instead or ''}"
             )
         for player, (values, treeplex) in enumerate(zip(strategy, self.treeplexes, strict=True)):
+            if isinstance(values, (tuple, list)):
+                raise StrategyError(
+                    f"player {player}'s strategy is a {type(values).__name__} of numbers, but an array is needed: "
+                    "jnp.asarray makes one"
+                )
             try:
                 chex.assert_shape(values, treeplex.uniform.shape)
             except (AssertionError, TypeError) as error:
                 raise StrategyError(
                     f"player {player}'s strategy has shape {jnp.shape(values)}, but its part of this tree is "
-                    f"{treeplex.uniform.shape}: is it a strategy of another game?"
+                    f"{treeplex.uniform.shape}: is it a strategy of another game or layout? A Profile finds its "
+                    "information sets in any tree: profile.to_strategy(lowered)"
                 ) from error
             if not jnp.issubdtype(jnp.asarray(values).dtype, jnp.floating):
                 raise StrategyError(f"player {player}'s strategy holds {jnp.asarray(values).dtype}, not floats")
@@ -186,9 +193,29 @@ def require_tree(tree: Any) -> GameTree:
         return tree
     if hasattr(tree, "tree"):
         hint = ": pass its .tree"
+    elif isinstance(tree, str):
+        hint = f"; jaxcfr.lower(jaxcfr.load_game({tree!r})).tree makes one"
+    elif isinstance(tree, type) and hasattr(tree, "is_terminal"):
+        hint = f"; jaxcfr.lower({tree.__name__}(...)).tree makes one"
+    elif hasattr(tree, "is_terminal") or hasattr(tree, "init"):
+        hint = "; jaxcfr.lower(game).tree makes one"
     else:
-        hint = "; jaxcfr.lower(game).tree makes one" if hasattr(tree, "is_terminal") or isinstance(tree, str) else ""
-    raise OptionError(f"a GameTree is needed here, not {type(tree).__name__}{hint}")
+        hint = ": the tree comes first" if isinstance(tree, tuple) else ""
+    raise OptionError(f"a GameTree is needed here, not {_kind(tree)}{hint}")
+
+
+_STRATEGY_OF = {
+    "SolverState": ": jaxcfr.average_strategy(tree, state) is the solution that a run has found",
+    "Profile": ": profile.to_strategy(lowered) makes the arrays",
+}
+"""What has a strategy, by the name of its type, and where to find it."""
+
+
+def _kind(value: Any) -> str:
+    """What something is, in an error."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return "an array" if isinstance(value, (jax.Array, np.ndarray)) else type(value).__name__
 
 
 def _check_distributions(player: int, values: np.ndarray, treeplex: Treeplex) -> None:
@@ -197,7 +224,8 @@ def _check_distributions(player: int, values: np.ndarray, treeplex: Treeplex) ->
         return
     probability = values[indices].astype(np.float64)
     total = np.add.reduceat(probability, offsets[:-1])
-    tolerance = 1e3 * float(np.finfo(values.dtype).eps)
+    # Written down in float64, what a float32 tree found is still as rough as float32.
+    tolerance = 1e3 * max(float(np.finfo(dtype).eps) for dtype in (values.dtype, treeplex.dtype))
     bad = ~(np.abs(total - 1) <= tolerance) | (np.minimum.reduceat(probability, offsets[:-1]) < -tolerance)
     if np.any(bad):
         infoset = int(np.flatnonzero(bad)[0])

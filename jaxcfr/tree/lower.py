@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gc
-import operator
 from array import array
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
@@ -13,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from jaxcfr.arguments import integer
 from jaxcfr.concrete import release_memory
-from jaxcfr.errors import GameError, OptionError, RecallError
+from jaxcfr.errors import GameError, RecallError
 from jaxcfr.games import checks
 from jaxcfr.games.array_game import is_array_game
 from jaxcfr.games.base import LOWERING, action_label, format_path, game_name, not_enumerable
@@ -31,6 +31,8 @@ GARBAGE_EVERY = 100_000
 ARRAYS_FROM = 200_000
 """A plain game is lowered by its array game from this many histories on; below, compiling takes longer than walking."""
 
+
+SAME_OBJECT = "step() returned the same object; it has to leave the history as it is and return a new one"
 
 CERTAIN = 2
 """A game is refused unseen only if its estimated histories are this many times too many: estimates are rough."""
@@ -115,30 +117,19 @@ def lower(
       OptionError: the dtype is not available or cannot hold the payoffs.
     """
     dtype = float_dtype(dtype)
-    max_nodes = _positive("max_nodes", max_nodes)
+    max_nodes = integer("max_nodes", max_nodes)
     checks.require_instance(game, "lower")
     arrays, estimate = _array_game(game)
     if estimate is not None and estimate > CERTAIN * max_nodes:
         price = WALK_BYTES_PER_HISTORY if arrays is None else BYTES_PER_HISTORY
         raise too_many(game_name(game), max_nodes, estimate, price)
     if arrays is None and (not hasattr(game, "is_terminal") or not hasattr(game, "step")):
-        hint = "; jaxcfr.load_game(name) makes one" if isinstance(game, str) else ""
-        raise GameError(f"lower needs a game with the methods of jaxcfr.Game, not {type(game).__name__!r}{hint}")
+        raise GameError(f"lower needs a game, not {checks.instead_of_game(game)}")
     if arrays is None:
         return _lower_plain(game, dtype, max_nodes, histories, general_sum)
     lowered = _lower_arrays(arrays, dtype, max_nodes, histories, general_sum)
     release_memory()
     return lowered
-
-
-def _positive(name: str, value: Any) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1 or isinstance(value, bool):
-        raise OptionError(f"{name} has to be a positive integer, not {value!r}")
-    return number
 
 
 def _array_game(game: Any) -> tuple[Any, float | None]:
@@ -299,6 +290,8 @@ class _Walk:
         except checks.BrokenRuleError as error:
             raise self._error(str(error)) from error.__cause__
         except Exception as error:
+            if isinstance(error, AttributeError) and any(node is None for node in level):
+                raise self._error("step() returned None instead of the next history") from None
             if error is not self.refused:
                 # The rules themselves failed: keep their own error, and say where it happened. A history's `player` is
                 # added when all is done with it, so the length of the column is the row of the one at fault.
@@ -370,6 +363,8 @@ class _Walk:
                 chance_column.extend(checks.probabilities(moves, given))
                 count = len(moves)
                 below += map(node.step, moves)
+                if below[-1] is node:
+                    raise checks.BrokenRuleError(SAME_OBJECT)
                 add_player(CHANCE)
             else:
                 player = node.player_to_act()
@@ -392,6 +387,8 @@ class _Walk:
                 moves = known[number]
                 count = len(moves)
                 below += map(node.step, moves)
+                if below[-1] is node:
+                    raise checks.BrokenRuleError(SAME_OBJECT)
                 add_infoset(number)
                 add_player(player)
             add_count(count)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from jaxcfr import errors, interop, plotting
 from jaxcfr.abstraction import Abstracted, Abstraction, Identity, MergedInfosets, lift
 from jaxcfr.analytics import (
+    Comparison,
     best_response,
     best_response_values,
     cce_gap,
+    compare,
     counterfactual_best_response,
     counterfactual_reach,
     counterfactual_values,
@@ -105,6 +107,7 @@ __all__ = [
     "Blend",
     "Blueprint",
     "CFRDSolution",
+    "Comparison",
     "Decomposition",
     "DepthLimitedSubgame",
     "Estimate",
@@ -147,6 +150,7 @@ __all__ = [
     "cfr_plus",
     "chance_sampling",
     "check_invariants",
+    "compare",
     "compose_profiles",
     "constant",
     "continuation_value",

@@ -47,6 +47,23 @@ class BestResponse(NamedTuple):
     strategy: Array
 
 
+class Comparison(NamedTuple):
+    """Two strategies a and b side by side, see `compare`.
+
+    Attributes:
+      payoffs: `[2, P]`, the expected payoffs when all players play by a, and by b.
+      nash_conv: `[2]`, that of each.
+      by_seat: `[P]`, what a gets in each seat when b has all the others.
+      difference: the largest difference in the probability of one action, a scalar. It tells how alike they look, not
+        which one is better.
+    """
+
+    payoffs: Array
+    nash_conv: Array
+    by_seat: Array
+    difference: Array
+
+
 class CounterfactualValues(NamedTuple):
     """Counterfactual values of a player: weighted by everyone else's reach, chance included.
 
@@ -179,6 +196,28 @@ def exploitability(tree: GameTree, strategy: Strategy, locked: Locks | None = No
     """
     require_constant_sum(tree, "exploitability", "use nash_conv")
     return nash_conv(tree, strategy, locked) / 2
+
+
+def compare(tree: GameTree, a: Strategy, b: Strategy) -> Comparison:
+    """What two strategies of a game have to say to each other.
+
+    A game may have many equilibria, and off the paths that are played anything may be in one. So two solutions are
+    not compared by their probabilities: in a two-player zero-sum game equal payoffs and a NashConv near zero say that
+    they are equally good, however large the difference is.
+
+    Raises:
+      StrategyError: a strategy does not fit the tree.
+    """
+    require_tree(tree).check_strategy(a)
+    tree.check_strategy(b)
+    seats = range(tree.num_players)
+    mixed = [expected_payoffs(tree, tuple(a[q] if q == p else b[q] for q in seats))[p] for p in seats]
+    return Comparison(
+        jnp.stack([expected_payoffs(tree, a), expected_payoffs(tree, b)]),
+        jnp.stack([nash_conv(tree, a), nash_conv(tree, b)]),
+        jnp.stack(mixed),
+        jnp.max(jnp.stack([jnp.max(jnp.abs(x - y), initial=0) for x, y in zip(a, b, strict=True)])),
+    )
 
 
 def require_constant_sum(tree: GameTree, what: str, instead: str) -> None:

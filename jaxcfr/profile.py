@@ -171,8 +171,10 @@ class Profile:
 
     Made by `from_strategy`, `from_probabilities`, `load`, `from_dict`, `from_json` or `from_csv`; never changes. Two
     profiles are equal if they hold the same keys in the same order with the same actions and exactly the same
-    probabilities, and the same facts about how they came about. `len(profile)` is the number of information sets of
-    all players.
+    probabilities, and the same facts about how they came about: a game may have many equilibria, so which of two is
+    better is told by `jaxcfr.compare`, `jaxcfr.exploitability` and `jaxcfr.head_to_head`, not by their probabilities.
+    A profile holds whatever strategy it was made of; a run's solution is its average strategy. `len(profile)` is the
+    number of information sets of all players.
 
     Attributes:
       game_name: of the game it was made for.

@@ -65,7 +65,7 @@ class PlayerState(NamedTuple):
     Attributes:
       regrets: what the variant stores, leaves `[L]`.
       average: weighted sum of the realization weights played, `[L]`.
-      strategy: the player's own strategy of the next iteration, `[L]`.
+      strategy: the player's own strategy of the next iteration, `[L]`: the last iterate, not the solution.
       weights: the realization weights, `[L + 1]`, of what is played then: of `strategy`, or of its blend.
     """
 
@@ -110,7 +110,8 @@ class SolverState(NamedTuple):
     blend: Blend | None = None
 
     def __repr__(self) -> str:
-        return f"SolverState(t={self.t}, {len(self.players)} players, {type(self.players[0].regrets).__name__})"
+        kind = type(self.players[0].regrets).__name__
+        return f"SolverState(t={self.t}, {len(self.players)} players, {kind}; its solution is average_strategy)"
 
 
 def solve(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import jaxcfr
-from jaxcfr import errors
+from jaxcfr import arguments, cli, errors
 
 
 class Pennies(jaxcfr.Game):
@@ -399,3 +400,129 @@ def test_a_missing_extra_is_named(
     monkeypatch.setitem(__import__("sys").modules, module, None)
     with pytest.raises(errors.MissingPackageError, match=rf"jaxcfr\[{extra}\]"):
         call()
+
+
+def test_the_last_iterate_is_not_taken_for_the_solution() -> None:
+    assert "solution is average_strategy" in repr(state())
+    for text in (jaxcfr.current_strategy.__doc__, jaxcfr.average_strategy.__doc__):
+        assert text is not None
+        assert "equilibrium" in text
+
+
+def test_equilibria_that_look_different_are_equally_good() -> None:
+    """Kuhn poker's equilibria: player 0 bets with the Jack a third as often as with the King (Kuhn 1950)."""
+
+    def equilibrium(alpha: float) -> jaxcfr.Strategy:
+        first = {"0": alpha, "1": 0, "2": 3 * alpha, "0pb": 0, "1pb": alpha + 1 / 3, "2pb": 1}
+        second = {"0p": 1 / 3, "1p": 0, "2p": 1, "0b": 0, "1b": 1 / 3, "2b": 1}
+        rows = [
+            [[1 - by_key[key], by_key[key]] for key in keys]
+            for by_key, keys in zip((first, second), lowered().infoset_keys, strict=True)
+        ]
+        return lowered().strategy(rows)
+
+    found = jaxcfr.compare(tree(), equilibrium(0.0), equilibrium(1 / 3))
+    np.testing.assert_allclose(found.nash_conv, 0, atol=1e-12)
+    np.testing.assert_allclose(found.payoffs, [[-1 / 18, 1 / 18]] * 2, atol=1e-12)
+    np.testing.assert_allclose(found.by_seat, [-1 / 18, 1 / 18], atol=1e-12)
+    np.testing.assert_allclose(found.difference, 1.0)
+    worse = jaxcfr.compare(tree(), equilibrium(0.2), strategy())
+    assert worse.nash_conv[0] < 1e-12 < worse.nash_conv[1]
+    assert float(worse.by_seat.sum()) > 0  # in both seats together it wins against uniform play
+
+
+# In the terminal
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a command says on standard error when it refuses, in one line."""
+
+    def run(*words: object) -> str:
+        assert cli.main([str(word) for word in words]) == 2
+        output = capsys.readouterr()
+        assert output.out == ""
+        assert len(output.err.splitlines()) == 1
+        assert output.err.startswith("jaxcfr: error: ")
+        return output.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("solve khun_poker", "did you mean kuhn_poker"),
+        ("solve kuhn_poker(player=3)", "did you mean players"),
+        ("solve nothing.efg", "nothing.efg: cannot be read"),
+        ("solve kuhn_poker --regret dcfr_puls", "did you mean dcfr_plus"),
+        ("solve kuhn_poker --regret dcfr:alhpa=1", "did you mean alpha"),
+        ("solve kuhn_poker -n 1e3", "an integer"),
+        ("solve kuhn_poker -n -5", "from 0"),
+        ("solve kuhn_poker --algorithm external", "external_sampling"),
+        ("solve kuhn_poker --dtype double", "float32 or float64"),
+        ("solve kuhn_poker --target-exploitability nan", "at least 0"),
+        ("solve kuhn_poker(players=3) --target-exploitability 0.1", "two-player"),
+        ("solve kuhn_poker --iteration 5", "--iteration"),
+        ("solve kuhn_poker --resume", "--checkpoint"),
+        ("solve goofspiel", "--max-nodes"),
+        ("cfr-d kuhn_poker --cut 3 --resume", "--checkpoint"),
+        ("cfr-d kuhn_poker --cut river", "a depth or round"),
+        ("show kuhn_poker nothing.npz", "nothing.npz: cannot be read"),
+        ("exploit kuhn_poker", "PROFILE"),
+        ("sovle kuhn_poker", "sovle"),
+        ("solve", "GAME"),
+        ("info nothing", "no game is named 'nothing'"),
+    ],
+)
+def test_mistakes_in_the_terminal(told: Callable[..., str], words: str, message: str) -> None:
+    assert message in told(*words.split())
+
+
+def test_files_of_another_kind_in_the_terminal(told: Callable[..., str], tmp_path: Path) -> None:
+    file, text, locks = tmp_path / "kuhn.npz", tmp_path / "notes.txt", tmp_path / "locks.json"
+    profile().save(file)
+    text.write_text("some notes")
+    assert "not a jaxcfr profile" in told("show", "kuhn_poker", text)
+    assert "made for kuhn_poker" in told("exploit", "leduc_poker", file)
+    # Before the first question, not in the middle of a play.
+    assert "made for kuhn_poker" in told("play", "leduc_poker", file, "--as", 1)
+    assert "not a jaxcfr checkpoint" in told("solve", "kuhn_poker", "--checkpoint", text, "--resume")
+    row = '{"pass": 1, "bet": 0}'
+    for twice in (f'{{"0": {{"0": {row}, "0": {row}}}}}', f'{{"0": {{"0": {row}}}, "0": {{"1": {row}}}}}'):
+        locks.write_text(twice)
+        assert "'0' stands there twice" in told("solve", "kuhn_poker", "--lock", locks)
+
+
+# One rule for numbers
+
+
+@pytest.mark.parametrize("value", [np.int64(2), np.array(2), jnp.asarray(2), np.uint16(2)], ids=repr)
+def test_every_kind_of_integer_is_one(value: Any) -> None:
+    assert arguments.integer("n", value) == 2
+    assert int(jaxcfr.solve(tree(), jaxcfr.dcfr(), value, every=value, callback=lambda _: None).t) == 2
+    assert jaxcfr.external_sampling(batch=value).batch == 2
+    assert jaxcfr.Trainer(tree(), jaxcfr.external_sampling(batch=4), workers=value).workers == 2
+    assert jaxcfr.lower(game(), max_nodes=value * 1000).tree.num_histories == 58
+
+
+@pytest.mark.parametrize("value", [True, 2.0, "2", None, np.array([2]), np.bool_(True), 0, float("nan"), 2**40])
+def test_what_is_no_positive_integer(value: Any) -> None:
+    with pytest.raises(errors.OptionError, match=r"n has to be an integer from 1 to 2\*\*31 - 1, not"):
+        arguments.integer("n", value, 1, arguments.INT32)
+
+
+@pytest.mark.parametrize("value", [True, "2", None, np.array([0.5]), float("nan"), -0.5, float("inf"), 1.5])
+def test_what_is_no_share(value: Any) -> None:
+    with pytest.raises(errors.OptionError, match="x has to be a number from 0 to 1, not"):
+        arguments.real("x", value, 0, 1)
+
+
+def test_numbers_of_numpy_and_jax_are_numbers() -> None:
+    for value in (np.float32(0.5), np.array(0.5), jnp.asarray(0.5), 0.5):
+        assert arguments.real("x", value, 0, 1) == 0.5
+
+
+def test_keys_of_both_kinds_are_seeds() -> None:
+    first, second = (sampled(make(3)).sampling.key for make in (jax.random.key, jax.random.PRNGKey))
+    np.testing.assert_array_equal(jax.random.key_data(first), jax.random.key_data(second))

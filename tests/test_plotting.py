@@ -183,7 +183,7 @@ def test_strategies_in_hand(kuhn, trainer):
             plotting.strategy(source, values)
     with pytest.raises(StrategyError):
         plotting.strategy(kuhn, (np.zeros(3), np.zeros(3)))
-    with pytest.raises(ProfileError, match="no player 2"):
+    with pytest.raises(ProfileError, match="from 0 to 1, not 2"):
         plotting.strategy(trainer, player=2)
     for options, message in (
         ({"pattern": "zzz"}, "is like 'zzz'"),

@@ -431,7 +431,7 @@ def test_infosets_by_pattern(kuhn):
         assert profile.average_strategy(infoset.player, infoset.key) == dict(
             zip(infoset.labels, infoset.probabilities, strict=True)
         )
-    with pytest.raises(ProfileError, match="no player 2"):
+    with pytest.raises(ProfileError, match="from 0 to 1, not 2"):
         profile.infosets(player=2)
 
 

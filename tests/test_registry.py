@@ -213,6 +213,16 @@ def test_register_a_class() -> None:
     assert loaded.settings == (3, Fraction(1, 2), True, "b c")
 
 
+def test_a_class_that_is_its_own_histories_has_no_option_for_its_moves() -> None:
+    """`__init__(self, rounds=2, path=())`: the path is nobody's to choose by name."""
+    register_game("paths", lambda players=2, path=(): KuhnPoker(players))
+    info = next(info for info in list_games() if info.name == "paths")
+    assert [option.name for option in info.options] == ["players"]
+    assert load_game("paths(players=3)").num_players == 3
+    with pytest.raises(GameLookupError, match="no option"):
+        load_game("paths(path=1)")
+
+
 def test_register_as_a_decorator() -> None:
     """`@register_game(name)` returns what it decorates."""
 

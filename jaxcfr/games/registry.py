@@ -111,7 +111,7 @@ def register_game(
         name: letters, digits and underscores, beginning with a letter.
         factory: makes the root; called with the options as keyword arguments. Left out: a decorator is returned.
         options: the options; left out, they are read from the factory's parameters, whose defaults must be int,
-            float, bool or str.
+            float, bool or str. A parameter whose default is a tuple is no option: histories carry such things along.
         description: one line; by default the first line of the factory's docstring.
         replace: whether a game of this name may be replaced.
 
@@ -156,6 +156,8 @@ def _options_of(name: str, factory: Callable[..., Any]) -> tuple[GameOption, ...
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or parameter.name.startswith("_"):
             continue
         kind = type(parameter.default)
+        if kind is tuple:
+            continue  # the moves so far, of a class that is its own histories
         if kind not in (int, float, bool, str):
             raise OptionError(
                 f"{name}: the type of option {parameter.name} cannot be told from its default; pass options=[...] or "

@@ -12,6 +12,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 import jax
 import pytest
+import quick
 from hypothesis import settings
 from jax._src import compiler
 
@@ -33,27 +34,26 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 
 @functools.cache
-def _without_fusion_emitters() -> dict[str, bool]:
-    """The compiler's option for the older, quicker way to emit fused loops; nothing where it has no such option."""
-    options = {"xla_cpu_use_fusion_emitters": False}
+def _xla_options() -> dict[str, bool]:
+    """The compiler's options for quick compilation; nothing where it has no such options."""
     try:
-        jax.jit(lambda x: x, compiler_options=options).lower(0.0).compile()
+        jax.jit(lambda x: x, compiler_options=quick.XLA_OPTIONS).lower(0.0).compile()
     except Exception:
         return {}
-    return options
+    return quick.XLA_OPTIONS
 
 
 @contextlib.contextmanager
 def compiling_quickly() -> Iterator[None]:
     """Compiles programs with few optimisations: two to three times as fast, and correctness does not hang on them."""
-    given, options = compiler.get_compile_options, _without_fusion_emitters()
+    given, options = compiler.get_compile_options, _xla_options()
 
-    def quick(*args: Any, env_options_overrides: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+    def quickly(*args: Any, env_options_overrides: dict[str, Any] | None = None, **kwargs: Any) -> Any:
         return given(*args, env_options_overrides={**options, **(env_options_overrides or {})}, **kwargs)
 
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)
-    compiler.get_compile_options = quick
+    compiler.get_compile_options = quickly
     yield
     compiler.get_compile_options = given
     jax.config.update("jax_disable_most_optimizations", before)

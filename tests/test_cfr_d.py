@@ -212,7 +212,7 @@ def test_exploitability_by_subgames_is_that_of_the_whole_strategy() -> None:
         np.testing.assert_allclose(solution.best_response_values(150), best, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed > 1)) for seed in range(8)])
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed > 0)) for seed in range(8)])
 def test_random_games_are_solved(seed: int) -> None:
     print("seed", seed)
     game = from_seed(100 + seed, num_players=2, sums="zero")

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 from random_games import copied
 
 import jaxcfr
@@ -227,10 +228,10 @@ def test_the_file_has_the_layout_of_safetensors(saved):
         assert stop - start == size * int(np.prod(entry["shape"]))
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_killed_and_resumed(kills):
     """With SIGKILL, at random moments; ends in the bits of an undisturbed run. The command takes any number."""
     command = [sys.executable, Path(__file__).parent / "kill_and_resume.py", "--kills", str(kills), "--seed", "1"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=900, env=quick.environment())
     print(result.stdout, result.stderr)
     assert result.returncode == 0

@@ -20,6 +20,8 @@ from several_devices import HEARTBEAT_SECONDS, digests
 
 import jaxcfr
 
+pytestmark = pytest.mark.full_compilation  # with fewer optimisations programs for other devices round otherwise
+
 CHILD = Path(__file__).parent / "several_devices.py"
 
 

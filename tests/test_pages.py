@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import quick
 
 import jaxcfr
 
@@ -19,8 +20,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 def run(pages, directory):
     """In a process that compiles quickly, as most tests do (see conftest.py)."""
     command = [sys.executable, str(ROOT / "tests" / "run_pages.py"), *map(str, pages)]
-    quick = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false"}
-    environment = {**os.environ, "JAX_ENABLE_X64": "0", **quick}
+    environment = quick.environment(JAX_ENABLE_X64="0")
     result = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=600, env=environment)
     assert result.returncode == 0, result.stderr
     return result

@@ -8,6 +8,9 @@ to look at what the player knows only: `game.infoset(state, player)`, `game.lega
 Big arrays (a table, the weights of a network) belong into the leaves of the policy, not into its closure, so that they
 are arguments of compiled programs: `TablePolicy` is a pytree, and `jax.tree_util.Partial(function, weights)` makes one
 of a function. A bare function is taken as it is, and compiled anew for every other function.
+
+A policy that mixes whole strategies has a method `begin(key)` besides, which returns the policy for one play; it is
+called before each. Such a mixture says nothing of single information sets, so best responses to it cannot be bounded.
 """
 
 from __future__ import annotations
@@ -41,6 +44,9 @@ BATCH = 1 << 20
 
 BATCH_ENTRIES = 1 << 23
 """And at most about this many entries of the probabilities of their actions."""
+
+BEGINNING = 0xBE61
+"""Keeps what policies draw at the beginning of a play apart from its moves."""
 
 ENDED, TOO_LONG, NO_DISTRIBUTION = 0, 1, 2
 """Values of `Play.status`."""
@@ -79,6 +85,7 @@ def sample_play(
       max_steps: the play is broken off after this many moves.
     """
     start = game.init() if state is None else state
+    policies = [_begun(policy, key, player) for player, policy in enumerate(policies)]
 
     def goes_on(carry: tuple[State, Array, Array, Array]) -> Array:
         state, _, steps, status = carry
@@ -101,6 +108,18 @@ def sample_play(
     status = jnp.where(unfinished, TOO_LONG, status)
     payoffs = jnp.asarray(game.returns(state), jnp.result_type(float))
     return Play(jnp.where(status == ENDED, payoffs, jnp.nan), steps, status)
+
+
+def begins(policy: Any) -> bool:
+    """Whether a policy draws something for each play."""
+    return callable(getattr(policy, "begin", None))
+
+
+def _begun(policy: Any, key: Array, player: int) -> Any:
+    """The policy for one play."""
+    if not begins(policy):
+        return policy
+    return policy.begin(jax.random.fold_in(jax.random.fold_in(key, BEGINNING), player))
 
 
 def acting_weights(game: Any, policies: Sequence[Policy], state: State, player: Array) -> tuple[Array, Array]:

@@ -26,7 +26,17 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.arguments import integer
-from jaxcfr.array_play import MAX_STEPS, Look, Policy, Programs, as_policies, programs_of, require_ended, too_long
+from jaxcfr.array_play import (
+    MAX_STEPS,
+    Look,
+    Policy,
+    Programs,
+    as_policies,
+    begins,
+    programs_of,
+    require_ended,
+    too_long,
+)
 from jaxcfr.errors import ChanceNotEnumerableError, GameError, NotTwoPlayerConstantSumError, OptionError, StrategyError
 from jaxcfr.games import checks
 from jaxcfr.games.array_game import TERMINAL, Describe, State, chance_is_enumerable, is_array_game
@@ -146,6 +156,11 @@ def exploitability_bound(
             "players"
         )
     policies = as_policies(game, policies)
+    if any(map(begins, policies)):
+        raise OptionError(
+            f"{name}: a policy draws a strategy for each play, and so says nothing of single information sets: there "
+            "is no bound for it"
+        )
     if isinstance(method, LocalBestResponse):
         _check_local(method, name, game)
         make: Callable[[_Table, Array], Any] = lambda table, key: _Local(table, method, key)  # noqa: E731

@@ -31,15 +31,26 @@ from jaxcfr.deep.learning import (
     squared_error,
     train,
 )
-from jaxcfr.deep.options import integer_option
+from jaxcfr.deep.options import integer_option, number_option
 from jaxcfr.deep.past import Past, no_past
 from jaxcfr.deep.reservoir import ReservoirBuffer
 from jaxcfr.deep.rules import Ask, Rules
-from jaxcfr.deep.walks import Choose, FollowOne, FollowSome, Tape, Values, Walker, follow_all, follow_starts, hand_up
+from jaxcfr.deep.walks import (
+    Choose,
+    FollowOne,
+    FollowSome,
+    Tape,
+    Values,
+    Walker,
+    follow_all,
+    follow_starts,
+    hand_up,
+    uniform_over,
+)
 from jaxcfr.errors import OptionError
 from jaxcfr.games.array_game import CHANCE, TERMINAL
 from jaxcfr.regret.matching import normalise
-from jaxcfr.regret.schedules import Hyperparameter, at, hyperparameter
+from jaxcfr.regret.schedules import Hyperparameter, at
 
 
 class PlayerState(NamedTuple):
@@ -100,7 +111,7 @@ class DeepAlgorithm:
       past_networks: how many past networks are kept, where the average is made of them.
     """
 
-    walks: int = dataclasses.field(default=256, metadata=STATIC)
+    walks: int = dataclasses.field(default=1024, metadata=STATIC)
     width: int | None = dataclasses.field(default=None, metadata=STATIC)
     network: Any = dataclasses.field(default=mlp(), metadata=STATIC)
     average_network: Any = dataclasses.field(default=None, metadata=STATIC)
@@ -110,7 +121,7 @@ class DeepAlgorithm:
     reset: bool = dataclasses.field(default=False, metadata=STATIC)
     learning_rate: Any = 1e-3
     optimiser: Any = dataclasses.field(default=None, metadata=STATIC)
-    capacity: int = dataclasses.field(default=2**17, metadata=STATIC)
+    capacity: int = dataclasses.field(default=2**18, metadata=STATIC)
     gamma: Any = 1.0
     average_steps: int = dataclasses.field(default=2000, metadata=STATIC)
     past_networks: int = dataclasses.field(default=512, metadata=STATIC)
@@ -141,8 +152,8 @@ class DeepAlgorithm:
             raise OptionError(f"optimiser has to be one of optax, such as optax.adam(1e-3), not {self.optimiser!r}")
         if not isinstance(self.reset, bool):
             raise OptionError(f"reset has to be True or False, not {self.reset!r}")
-        hyperparameter("learning_rate", self.learning_rate, 0.0)
-        hyperparameter("gamma", self.gamma, 0.0)
+        number_option("learning_rate", self.learning_rate)
+        number_option("gamma", self.gamma)
 
     # What differs: see the classes below.
 
@@ -215,8 +226,7 @@ class DeepAlgorithm:
         scores = jnp.where(legal, self.scores(player, ask, t), -jnp.inf)
         best = jax.nn.one_hot(jnp.argmax(scores, axis=1), legal.shape[1])
         matched = normalise(jax.nn.relu(jnp.where(legal, scores, 0)), best, axis=1)
-        uniform = legal / jnp.maximum(legal.sum(1, keepdims=True), 1)
-        return jnp.where(player.advantage.updates > 0, matched, uniform)
+        return jnp.where(player.advantage.updates > 0, matched, uniform_over(legal))
 
 
 def _init_player(rules: Rules, algorithm: DeepAlgorithm, player: int, key: Array) -> PlayerState:
@@ -266,7 +276,7 @@ def iterate(rules: Rules, algorithm: DeepAlgorithm, state: DeepState) -> DeepSta
     state = state._replace(t=state.t + 1)
     key = jax.random.fold_in(state.key, state.t)
     for player in range(rules.num_players):
-        state = _update(rules, algorithm, state, player, jax.random.fold_in(key, player))
+        state = update(rules, algorithm, state, player, jax.random.fold_in(key, player))
     return state
 
 
@@ -279,7 +289,7 @@ def asker(algorithm: DeepAlgorithm, state: DeepState) -> Ask:
     return ask
 
 
-def _update(rules: Rules, algorithm: DeepAlgorithm, state: DeepState, player: int, key: Array) -> DeepState:
+def update(rules: Rules, algorithm: DeepAlgorithm, state: DeepState, player: int, key: Array) -> DeepState:
     """One player's walks and training."""
     keys = jax.random.split(key, 8)
     t = state.t.astype(jnp.float32)
@@ -523,7 +533,7 @@ class _WithValues(DeepAlgorithm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        hyperparameter("exploration", self.exploration, 0.0)
+        number_option("exploration", self.exploration)
         if isinstance(self.exploration, float | int) and not 0 < self.exploration <= 1:
             raise OptionError(f"exploration has to lie above 0 and be at most 1, not {self.exploration!r}")
 
@@ -599,6 +609,10 @@ class DeepDCFRPlus(_WithValues):
     exploration: Any = 0.6
 
     bootstraps = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number_option("alpha", self.alpha)
 
     def target(self, before: Array, items: Item, t: Array) -> Array:
         return self.discount(t - 1) * jax.nn.relu(before) + items.target

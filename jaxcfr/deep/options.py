@@ -5,7 +5,10 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from jaxcfr.errors import OptionError
+from jaxcfr.regret.schedules import hyperparameter
 
 
 def integer_option(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
@@ -18,3 +21,12 @@ def integer_option(name: str, value: Any, least: int = 1, most: int | None = Non
         limits = f"of at least {least}" if most is None else f"from {least} to {most:,}"
         raise OptionError(f"{name} has to be an integer {limits}, not {value!r}")
     return number
+
+
+def number_option(name: str, value: Any) -> None:
+    """Raises `OptionError` unless a leaf of the settings is a number of at least 0, or a schedule.
+
+    What JAX puts in the place of leaves, while it looks at the structure of a pytree, passes.
+    """
+    if isinstance(value, str | bytes | list | tuple | dict | set | bool | int | float | np.ndarray | np.generic):
+        hyperparameter(name, value, 0.0)

@@ -18,7 +18,8 @@ from jax import Array
 from jaxcfr.deep.learning import Item
 from jaxcfr.deep.tokens import token_features
 from jaxcfr.errors import OptionError
-from jaxcfr.games.array_game import CHANCE, features, one_hot, sample_chance
+from jaxcfr.games.array_game import CHANCE, chance_is_enumerable, features, one_hot, possible_outcomes, sample_chance
+from jaxcfr.traversal.randomness import unit
 from jaxcfr.traversal.walks import draw, look, take
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.lower import LoweredGame
@@ -72,6 +73,9 @@ class TreeRules:
     features: tuple[Array, ...]
     history_features: Array | None
 
+    complete = True
+    """Whether `max_depth` is as far as plays go."""
+
     @property
     def num_players(self) -> int:
         return self.tree.num_players
@@ -116,8 +120,8 @@ class TreeRules:
         assert seen.row is not None
         return take(table, seen.row)
 
-    def after_chance(self, states: Array, keys: Array, u: Array) -> Array:
-        """The histories after chance has moved."""
+    def after_chance(self, states: Array, bits: Array) -> Array:
+        """The histories after chance has moved, by random uint32 `[n]`."""
         moves = self._histories().moves
         rows = look(moves, states)
         offset = sum(treeplex.size for treeplex in self.tree.treeplexes)
@@ -125,7 +129,7 @@ class TreeRules:
         base = jnp.clip(rows.base - offset, 0, chance.shape[0] - 1)
         # Elsewhere than at chance the rows mean something else: nothing is drawn there.
         children = jnp.where(take(self._histories().player, states) == CHANCE, rows.children, 1)
-        index = draw(chance, base, 1, children, u.astype(chance.dtype), moves.most_children)
+        index = draw(chance, base, 1, children, unit(bits).astype(chance.dtype), moves.most_children)
         return take(self._histories().first_child, states) + index
 
     def after(self, states: Array, action: Array, seen: Seen) -> Array:
@@ -145,7 +149,10 @@ class TreeRules:
 
     def features_of(self, observed: Array, player: int) -> Array:
         """Features of what was kept, `[B, F]`."""
-        return take(self.features[player], observed)
+        seen = self.features[player]
+        if not seen.shape[0]:  # a player who never decides
+            return jnp.zeros((observed.shape[0], seen.shape[1]), seen.dtype)
+        return take(seen, observed)
 
     def example(self, player: int) -> tuple[Any, Array, Array]:
         """What is kept, the features and the legal actions of one information set, for shapes."""
@@ -223,6 +230,8 @@ class ArrayRules:
     game: Any = dataclasses.field(metadata={"static": True})
     max_depth: int = dataclasses.field(metadata={"static": True})
 
+    complete = False
+
     @property
     def num_players(self) -> int:
         return int(self.game.num_players)
@@ -257,14 +266,23 @@ class ArrayRules:
             found = jnp.where(mine[:, None], given, found)
         return found
 
-    def after_chance(self, states: Any, keys: Array, u: Array) -> Any:
-        """The histories after chance has moved."""
+    def after_chance(self, states: Any, bits: Array) -> Any:
+        """The histories after chance has moved, by random uint32 `[n]`."""
 
-        def one(state: Any, key: Array) -> Any:
-            action = sample_chance(self.game, state, key)
-            return self._step(state, jnp.where(self.game.player(state) == CHANCE, action, 0))
+        def outcome(state: Any, bits: Array) -> Array:
+            if not chance_is_enumerable(self.game):
+                return sample_chance(self.game, state, jax.random.key(bits))
+            running = jnp.cumsum(possible_outcomes(self.game, state).astype(jnp.float32))
+            found = running > unit(bits) * running[-1]
+            # Never one without probability, whatever the rounding.
+            last = jnp.argmax(running)
+            return jnp.where(found.any(), jnp.argmax(found), last)
 
-        return jax.vmap(one)(states, keys)
+        def one(state: Any, bits: Array) -> Any:
+            action = jnp.where(self.game.player(state) == CHANCE, outcome(state, bits), 0)
+            return self._step(state, action.astype(jnp.int32))
+
+        return jax.vmap(one)(states, bits)
 
     def after(self, states: Any, action: Array, seen: Seen) -> Any:
         """The histories after a player's action."""

@@ -354,16 +354,12 @@ class DeepTrainer:
 
         Raises:
           OptionError: the game was lowered (`jaxcfr.exploitability` is exact), or the average is made of past networks,
-            of which each play draws one, so that no strategy is known at single information sets.
+            of which each play draws one.
         """
         if isinstance(self.rules, TreeRules):
             raise OptionError("the game was lowered: jaxcfr.exploitability(trainer.tree, trainer.strategy()) is exact")
-        policy = self.policy()
-        if isinstance(policy, PastPolicy):
-            raise OptionError(
-                "a local best response needs strategies, and each play of past networks draws one of them"
-            )
-        return exploitability_bound(self.rules.game, [policy] * self.rules.num_players, as_key(seed), plays, method)
+        policies = [self.policy()] * self.rules.num_players
+        return exploitability_bound(self.rules.game, policies, as_key(seed), plays, method)
 
     def _tree_rules(self, name: str) -> TreeRules:
         if isinstance(self.rules, ArrayRules):

@@ -15,18 +15,27 @@ of them the robust sampling of Li et al. 2020).
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxcfr.deep.rules import Ask, Rules, Seen
 from jaxcfr.games.array_game import CHANCE, TERMINAL
+from jaxcfr.traversal.randomness import EDGE, STEP, mix, unit
 
-Choose = Callable[[Array, Array, Array, Array, Array], tuple[Array, Array]]
-"""choose(key, legal, sigma, depth, until) -> which of its own actions are followed `[n, A]`, with which probability."""
+Uniforms = Callable[..., Array]
+"""uniforms(*shape) -> float32 draws from [0, 1)."""
+
+Choose = Callable[[Uniforms, Array, Array, Array, Array], tuple[Array, Array]]
+"""choose(uniforms, legal, sigma, depth, until) -> which own actions are followed `[n, A]`, with which probability."""
+
+CHANCE_DRAW, PLAYER_DRAW, CHOICE, ROTATION = 0, 1, 2, 3
 
 MAX_STEPS = 10_000
 """Plays that go on for longer are broken off, with a payoff of NaN."""
@@ -130,8 +139,14 @@ class Walker:
             others=one,
             until=zero if until is None else until,
         )
-        shapes = jax.eval_shape(lambda key, front: self._step(key, jnp.zeros((), jnp.int32), front)[0], key, front)
-        tape = jax.tree.map(lambda leaf: jnp.zeros((self.depth, *leaf.shape), leaf.dtype), shapes)
+        # What is drawn at a depth is a hash of two words, the depth and the slot: see `jaxcfr.traversal.randomness`.
+        words = jax.random.bits(key, (2,), jnp.uint32)
+        shapes = jax.eval_shape(
+            lambda words, front: self._step(words, jnp.zeros((), jnp.int32), front)[0], words, front
+        )
+        tape: Tape = jax.tree.map(lambda leaf: jnp.zeros((self.depth, *leaf.shape), leaf.dtype), shapes)
+        # Depths that no walk comes to hold nobody's decisions.
+        tape = tape._replace(seen=tape.seen._replace(who=jnp.full_like(tape.seen.who, TERMINAL)))
 
         def more(carry: tuple[Any, ...]) -> Array:
             depth, front, *_ = carry
@@ -139,7 +154,7 @@ class Walker:
 
         def step(carry: tuple[Any, ...]) -> tuple[Any, ...]:
             depth, front, tape, visited = carry
-            row, below = self._step(jax.random.fold_in(key, depth), depth, front)
+            row, below = self._step(words, depth, front)
             return depth + 1, below, put(tape, row, depth), visited + front.active.sum(dtype=jnp.float32)
 
         def put(tape: Tape, row: Tape, depth: Any) -> Tape:
@@ -147,33 +162,40 @@ class Walker:
 
         begin = (jnp.zeros((), jnp.int32), front, tape, jnp.zeros((), jnp.float32))
         _, front, tape, visited = jax.lax.while_loop(more, step, begin)
-        return put(tape, self._last(jax.random.fold_in(key, self.depth), front), self.depth - 1), visited
+        return put(tape, self._last(words, front), self.depth - 1), visited
 
-    def _last(self, key: Array, front: Front) -> Tape:
+    def _last(self, words: Array, front: Front) -> Tape:
         """The last depth: its histories count as leaves, worth what the rest of one play pays."""
         seen = self._seen(front.states, front.active)
         leaves = Seen(jnp.full_like(seen.who, TERMINAL), jnp.zeros_like(seen.legal), seen.row)
-        payoff = self._played_out(key, front.states, front.active)
+        if self.rules.complete:
+            payoff = jnp.where(front.active, self.rules.payoff(front.states, seen, self.player), 0)
+        else:
+            payoff = self._played_out(words, front.states, front.active)
         return Tape(front, leaves, jnp.zeros(seen.legal.shape, jnp.float32), payoff)
 
     def _seen(self, states: Any, active: Array) -> Seen:
         seen = self.rules.look(states)
         return seen._replace(who=jnp.where(active, seen.who, TERMINAL), legal=seen.legal & active[:, None])
 
-    def _step(self, key: Array, depth: Array, front: Front) -> tuple[Tape, Front]:
+    def _step(self, words: Array, depth: Array, front: Front) -> tuple[Tape, Front]:
         """Looks at the histories of one depth; returns what they are, and the ones that follow."""
-        chance_key, draw_key, choose_key, thin_key = jax.random.split(key, 4)
+        uniforms = functools.partial(drawn_uniforms, words, depth)
         rules, width = self.rules, self.width
         seen = self._seen(front.states, front.active)
         sigma = jnp.where(seen.legal, rules.probabilities(self.prepared, self.ask, front.states, seen), 0)
+        sigma = sigma.astype(jnp.float32)
         leaf = front.active & (seen.who == TERMINAL)
         payoff = jnp.where(leaf, rules.payoff(front.states, seen, self.player), 0)
         row = Tape(front, seen, sigma, payoff)
 
         own = seen.who == self.player
         others = (seen.who >= 0) & ~own
-        followed, probability = self.choose(choose_key, seen.legal, sigma, depth, front.until)
-        drawn = jax.nn.one_hot(drawn_from(draw_key, sigma), seen.legal.shape[1], dtype=bool) & seen.legal
+        followed, probability = self.choose(functools.partial(uniforms, CHOICE), seen.legal, sigma, depth, front.until)
+        drawn = (
+            jax.nn.one_hot(drawn_from(uniforms(PLAYER_DRAW, width), sigma), seen.legal.shape[1], dtype=bool)
+            & seen.legal
+        )
         followed = jnp.where(own[:, None], followed & seen.legal, drawn & others[:, None])
         chance = seen.who == CHANCE
         followed = followed.at[:, 0].set(followed[:, 0] | chance)
@@ -182,11 +204,11 @@ class Walker:
             parent, action = slot, jnp.argmax(followed, axis=1).astype(jnp.int32)
             active, thinned = followed.any(1), jnp.ones((), jnp.float32)
         else:
-            parent, action, active, thinned = _fitted(thin_key, followed, width)
+            parent, action, active, thinned = _fitted(uniforms(ROTATION, 1)[0], followed, width)
         who = seen.who[parent]
         here = Seen(who, seen.legal[parent], None if seen.row is None else seen.row[parent])
         states = jax.tree.map(lambda leaf: leaf[parent], front.states)
-        states = self._moved(chance_key, states, action, here, active)
+        states = self._moved(drawn_bits(words, depth, CHANCE_DRAW, width), states, action, here, active)
         ours = who == self.player
         inverse = thinned * jnp.where(ours, 1 / jnp.maximum(probability[parent, action], 1e-30), 1)
         third = jnp.ones(width, jnp.float32)
@@ -206,7 +228,7 @@ class Walker:
         )
         return row, below
 
-    def _played_out(self, key: Array, states: Any, active: Array) -> Array:
+    def _played_out(self, words: Array, states: Any, active: Array) -> Array:
         """What plays from here pay, everybody by its strategy: `[W]`."""
 
         def more(carry: tuple[Any, ...]) -> Array:
@@ -215,23 +237,24 @@ class Walker:
 
         def play(carry: tuple[Any, ...]) -> tuple[Any, ...]:
             step, states, active, payoff = carry
-            chance_key, draw_key = jax.random.split(jax.random.fold_in(key, step))
+            depth = self.depth + step
             seen = self._seen(states, active)
             ended = active & (seen.who == TERMINAL)
             payoff = jnp.where(ended, self.rules.payoff(states, seen, self.player), payoff)
             active = active & ~ended
             sigma = jnp.where(seen.legal, self.rules.probabilities(self.prepared, self.ask, states, seen), 0)
-            states = self._moved(chance_key, states, drawn_from(draw_key, sigma), seen, active)
+            sigma = sigma.astype(jnp.float32)
+            action = drawn_from(drawn_uniforms(words, depth, PLAYER_DRAW, self.width), sigma)
+            states = self._moved(drawn_bits(words, depth, CHANCE_DRAW, self.width), states, action, seen, active)
             return step + 1, states, active, payoff
 
         begin = (jnp.zeros((), jnp.int32), states, active, jnp.zeros(self.width, jnp.float32))
         _, _, unfinished, payoff = jax.lax.while_loop(more, play, begin)
         return jnp.where(unfinished, jnp.nan, payoff)
 
-    def _moved(self, key: Array, states: Any, action: Array, seen: Seen, active: Array) -> Any:
+    def _moved(self, bits: Array, states: Any, action: Array, seen: Seen, active: Array) -> Any:
         """The histories after chance, or whoever acts, has moved; those that are not active stay."""
-        keys = jax.random.split(key, self.width + 1)
-        after_chance = self.rules.after_chance(states, keys[1:], jax.random.uniform(keys[0], (self.width,)))
+        after_chance = self.rules.after_chance(states, bits)
         after = self.rules.after(states, action, seen)
 
         def choose(chance: Array, played: Array, before: Array) -> Array:
@@ -242,12 +265,13 @@ class Walker:
         return jax.tree.map(choose, after_chance, after, states)
 
 
-def _fitted(key: Array, followed: Array, width: int) -> tuple[Array, Array, Array, Array]:
+def _fitted(u: Array, followed: Array, width: int) -> tuple[Array, Array, Array, Array]:
     """As many of the actions followed as there is room for, each of them equally likely.
 
     Systematic sampling with a random rotation: child number j is kept with probability width / total exactly.
 
     Args:
+      u: drawn from [0, 1).
       followed: `[W, A]` bool.
 
     Returns:
@@ -260,7 +284,7 @@ def _fitted(key: Array, followed: Array, width: int) -> tuple[Array, Array, Arra
     slot = jnp.arange(width, dtype=jnp.int32)
     fits = total <= width
     step, rest = total // width, total % width
-    turn = jax.random.randint(key, (), 0, jnp.maximum(total, 1))
+    turn = jnp.minimum((u * total).astype(jnp.int32), jnp.maximum(total - 1, 0))
     spread = (slot * step + (slot * rest) // width + turn) % jnp.maximum(total, 1)
     child = jnp.where(fits, slot, spread)
     active = slot < jnp.minimum(total, width)
@@ -275,7 +299,12 @@ def _fitted(key: Array, followed: Array, width: int) -> tuple[Array, Array, Arra
 # Which of its own actions a walk follows
 
 
-def follow_all(key: Array, legal: Array, sigma: Array, depth: Array, until: Array) -> tuple[Array, Array]:
+def uniform_over(legal: Array) -> Array:
+    """The uniform strategy `[n, A]`, float32."""
+    return legal.astype(jnp.float32) / jnp.maximum(legal.sum(1, keepdims=True), 1).astype(jnp.float32)
+
+
+def follow_all(uniforms: Uniforms, legal: Array, sigma: Array, depth: Array, until: Array) -> tuple[Array, Array]:
     """Every action: external sampling."""
     return legal, jnp.ones(legal.shape, jnp.float32)
 
@@ -286,8 +315,10 @@ class FollowSome:
 
     k: int
 
-    def __call__(self, key: Array, legal: Array, sigma: Array, depth: Array, until: Array) -> tuple[Array, Array]:
-        noise = jnp.where(legal, jax.random.uniform(key, legal.shape), 2)
+    def __call__(
+        self, uniforms: Uniforms, legal: Array, sigma: Array, depth: Array, until: Array
+    ) -> tuple[Array, Array]:
+        noise = jnp.where(legal, uniforms(*legal.shape), 2)
         rank = jnp.argsort(jnp.argsort(noise, axis=1), axis=1)
         count = jnp.maximum(legal.sum(1, keepdims=True), 1)
         probability = jnp.minimum(self.k / count, 1).astype(jnp.float32)
@@ -301,23 +332,42 @@ class FollowOne:
 
     exploration: Any
 
-    def __call__(self, key: Array, legal: Array, sigma: Array, depth: Array, until: Array) -> tuple[Array, Array]:
-        uniform = legal / jnp.maximum(legal.sum(1, keepdims=True), 1)
-        probability = self.exploration * uniform + (1 - self.exploration) * sigma
-        return jax.nn.one_hot(drawn_from(key, probability), legal.shape[1], dtype=bool), probability
+    def __call__(
+        self, uniforms: Uniforms, legal: Array, sigma: Array, depth: Array, until: Array
+    ) -> tuple[Array, Array]:
+        exploration = jnp.asarray(self.exploration, jnp.float32)
+        probability = exploration * uniform_over(legal) + (1 - exploration) * sigma
+        return jax.nn.one_hot(
+            drawn_from(uniforms(legal.shape[0]), probability), legal.shape[1], dtype=bool
+        ), probability
 
 
-def follow_starts(key: Array, legal: Array, sigma: Array, depth: Array, until: Array) -> tuple[Array, Array]:
+def follow_starts(uniforms: Uniforms, legal: Array, sigma: Array, depth: Array, until: Array) -> tuple[Array, Array]:
     """One action: uniformly down to depth `until`, by the strategy below it."""
-    uniform = legal / jnp.maximum(legal.sum(1, keepdims=True), 1)
-    probability = jnp.where((depth <= until)[:, None], uniform, sigma)
-    return jax.nn.one_hot(drawn_from(key, probability), legal.shape[1], dtype=bool), probability
+    probability = jnp.where((depth <= until)[:, None], uniform_over(legal), sigma)
+    return chosen(drawn_from(uniforms(legal.shape[0]), probability), legal), probability
 
 
-def drawn_from(key: Array, probabilities: Array) -> Array:
-    """One action by each row `[n, A]`, never one without probability: int32 `[n]`."""
+def chosen(action: Array, legal: Array) -> Array:
+    """One action of each row as a mask `[n, A]`; nothing where it is not legal."""
+    return jax.nn.one_hot(action, legal.shape[1], dtype=bool) & legal
+
+
+def drawn_bits(words: Array, depth: Array, purpose: int, count: int) -> Array:
+    """Random uint32 `[count]` for one purpose at one depth."""
+    there = mix(words[1] + depth.astype(jnp.uint32) * np.uint32(EDGE) + np.uint32(purpose * STEP % 2**32))
+    return mix(mix(jnp.arange(count, dtype=jnp.uint32) ^ words[0]) + there)
+
+
+def drawn_uniforms(words: Array, depth: Array, purpose: int, *shape: int) -> Array:
+    """Draws from [0, 1), float32."""
+    return unit(drawn_bits(words, depth, purpose, math.prod(shape))).reshape(shape)
+
+
+def drawn_from(u: Array, probabilities: Array) -> Array:
+    """One action by each row `[n, A]`, never one without probability, from draws `[n]`: int32 `[n]`."""
     running = jnp.cumsum(probabilities, axis=1)
-    below = jax.random.uniform(key, (probabilities.shape[0], 1), probabilities.dtype) * running[:, -1:]
+    below = u[:, None].astype(probabilities.dtype) * running[:, -1:]
     found = (probabilities > 0) & (running > below)
     last = probabilities.shape[1] - 1 - jnp.argmax(probabilities[:, ::-1] > 0, axis=1)
     return jnp.where(found.any(1), jnp.argmax(found, axis=1), last).astype(jnp.int32)
@@ -340,7 +390,7 @@ def hand_up(tape: Tape, player: int, baseline: Array | None = None) -> Values:
         row, b = inputs
         who = row.seen.who
         decides = who >= 0
-        b = jnp.where(decides[:, None] & row.seen.legal, b, 0)
+        b = jnp.where(decides[:, None] & row.seen.legal, b, 0).astype(jnp.float32)
         there = jnp.where(below.active, below.parent * actions + below.action, width * actions)
         corrected = (value - b[below.parent, below.action]) * below.inverse
         # No two histories come from one action of one history.

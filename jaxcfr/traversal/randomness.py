@@ -93,9 +93,14 @@ def after_branch(stream: Array, action: Array) -> Array:
     return mix(stream + (action + 1).astype(jnp.uint32) * np.uint32(EDGE))
 
 
+def unit(bits: Array) -> Array:
+    """Random uint32 as float32 in [0, 1)."""
+    return (bits >> 8).astype(jnp.float32) * np.float32(2.0**-24)
+
+
 def uniform(seed: tuple[Array, Array], stream: Array, dtype: Any) -> Array:
     """One draw from [0, 1) for each stream, with as many bits as the dtype holds, at most 32."""
     bits = mix(stream ^ seed[0])
     if dtype == jnp.float32:
-        return (bits >> 8).astype(dtype) * np.float32(2.0**-24)
+        return unit(bits)
     return bits.astype(dtype) * 2.0**-32

@@ -1,0 +1,590 @@
+"""Deep CFR and its kin."""
+
+import dataclasses
+import functools
+import itertools
+import signal
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import jaxcfr
+from jaxcfr import deep
+from jaxcfr.deep import algorithms, walks
+from jaxcfr.deep.learning import Item
+from jaxcfr.deep.rules import sums_by_row
+from jaxcfr.deep.walks import FollowOne, FollowSome, Walker, follow_all, hand_up
+from jaxcfr.errors import CheckpointError, OptionError, SolverError
+from jaxcfr.games.array_game import CHANCE, TERMINAL
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+# Exact counterfactual regrets of a pass in Kuhn poker, per player and in order, when everybody plays uniformly.
+KUHN_REGRETS = [
+    [-1 / 4, -1 / 8, -1 / 8, -1 / 8, -1 / 12, 1 / 12],
+    [-1 / 4, -1 / 12, -1 / 24, -1 / 24, -1 / 24, 1 / 12],
+]
+
+
+@pytest.fixture(scope="module")
+def kuhn():
+    arrays = jaxcfr.load_game("kuhn_poker").array_game()
+    return arrays, jaxcfr.lower(arrays)
+
+
+def uniform(player, features, legal):
+    return legal / jnp.maximum(legal.sum(1, keepdims=True), 1)
+
+
+def exact_regrets(tree):
+    """By explicit sums over the leaves: per player `[n_p, most actions]`, for uniform play."""
+    histories = tree.histories
+    player, infoset, parent = (np.asarray(x) for x in (histories.player, histories.infoset, histories.parent))
+    first, count = np.asarray(histories.first_child), np.asarray(histories.num_children)
+    chance, payoffs = np.asarray(histories.chance, np.float64), np.asarray(tree.terminal_payoffs, np.float64)
+    terminal = np.asarray(histories.terminal)
+    value = np.zeros((len(player), tree.num_players))
+    for node in reversed(range(len(player))):
+        if player[node] == TERMINAL:
+            value[node] = payoffs[terminal[node]]
+            continue
+        children = range(first[node], first[node] + count[node])
+        weight = [chance[c] if player[node] == CHANCE else 1 / count[node] for c in children]
+        value[node] = sum(w * value[c] for w, c in zip(weight, children, strict=True))
+    regrets = [np.zeros((t.num_infosets, int(np.max(np.asarray(t.num_actions))))) for t in tree.treeplexes]
+    reach = np.ones((len(player), tree.num_players))
+    for node in range(1, len(player)):
+        above = parent[node]
+        reach[node] = reach[above]
+        for p in range(tree.num_players):
+            if player[above] == CHANCE:
+                reach[node, p] *= chance[node]
+            elif player[above] != p:
+                reach[node, p] /= count[above]
+    for node in np.flatnonzero(player >= 0):
+        p = player[node]
+        for a in range(count[node]):
+            gain = value[first[node] + a, p] - value[node, p]
+            regrets[p][infoset[node], a] += reach[node, p] * gain
+    return regrets
+
+
+def test_the_explicit_sums_are_the_known_ones(kuhn):
+    _, lowered = kuhn
+    for player, found in enumerate(exact_regrets(lowered.tree)):
+        assert sorted(found[:, 0]) == pytest.approx(KUHN_REGRETS[player], abs=1e-12)
+        assert found[:, 1] == pytest.approx(-found[:, 0], abs=1e-12)
+
+
+def sampled_regrets(rules, player, choose, width, count, batches, baseline=None, single=False, rows=None):
+    """Means and standard errors of the sampled counterfactual regrets, over batches of walks, `[n_p, A]` each."""
+    walker = Walker(rules, uniform, rules.prepare(uniform), player, width, rules.max_depth + 1, choose, single=single)
+
+    @jax.jit
+    def batch(key):
+        tape, _ = walker.run(key, count)
+        b = None if baseline is None else baseline(jax.random.fold_in(key, 1), tape)
+        q = hand_up(tape, player, b).actions
+        advantage = q - jnp.sum(tape.sigma * q, axis=-1, keepdims=True)
+        own = (tape.seen.who == player) & tape.front.active
+        row = jnp.where(own, rows(tape) if rows else tape.seen.row - rules.offset(player), 1000)
+        values = jnp.where(own[..., None], tape.front.scale[..., None] * advantage, 0)
+        return jnp.zeros((1001, q.shape[-1])).at[row.reshape(-1)].add(values.reshape(-1, q.shape[-1]))[:1000] / count
+
+    found = np.asarray(jax.lax.map(batch, jax.random.split(jax.random.key(3), batches)), np.float64)
+    return found.mean(0), found.std(0, ddof=1) / np.sqrt(batches)
+
+
+def random_baseline(key, tape):
+    return 3 * jax.random.normal(key, tape.sigma.shape)
+
+
+SAMPLERS = {
+    "external": (follow_all, 256, False, None),
+    "external, too little room": (follow_all, 64, False, None),
+    "robust": (FollowSome(1), 128, False, None),
+    "outcome": (FollowOne(0.5), 64, True, None),
+    "outcome with any baseline": (FollowOne(0.3), 64, True, random_baseline),
+    "external with any baseline": (follow_all, 64, False, random_baseline),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_sampled_regrets_have_the_exact_mean(name, kuhn):
+    choose, width, single, baseline = SAMPLERS[name]
+    rules = deep.tree_rules(kuhn[1])
+    exact = exact_regrets(kuhn[1].tree)
+    for player in range(2):
+        mean, error = sampled_regrets(rules, player, choose, width, 64, 300, baseline, single)
+        assert np.all(np.abs(mean[:6, :2] - exact[player]) < 4.5 * error[:6, :2] + 1e-6), (mean[:6], exact[player])
+
+
+def test_three_players_and_chance(kuhn):
+    lowered = jaxcfr.lower(jaxcfr.load_game("kuhn_poker(players=3)"))
+    rules = deep.tree_rules(lowered)
+    exact = exact_regrets(lowered.tree)
+    mean, error = sampled_regrets(rules, 1, follow_all, 256, 128, 200)
+    n = len(exact[1])
+    assert np.all(np.abs(mean[:n, :2] - exact[1]) < 4.5 * error[:n, :2] + 1e-6)
+
+
+def test_walks_on_arrays_are_those_of_the_tree(kuhn):
+    arrays, lowered = kuhn
+    rules = deep.array_rules(arrays, 3)  # the last moves are played out, so information sets lower down are not met
+    rows = jnp.asarray(lowered.infosets.rows[0].astype(np.int64))
+
+    def row_of(tape):
+        seen = jax.vmap(jax.vmap(lambda state: arrays.infoset(state, 0)))(tape.front.states)
+        return jnp.argmax((seen[:, :, None] == rows).all(-1), axis=-1)
+
+    exact = exact_regrets(lowered.tree)[0]
+    mean, error = sampled_regrets(rules, 0, follow_all, 256, 128, 300, rows=row_of)
+    first = [number for number, key in enumerate(lowered.infoset_keys[0]) if len(key) == 1]
+    met = mean[first][:, [0, 1]]
+    assert np.all(np.abs(met - exact[first]) < 4.5 * error[first][:, [0, 1]] + 1e-6), (met, exact[first])
+    assert not mean[[n for n in range(6) if n not in first]].any()
+
+
+def test_sums_by_row_are_the_same_in_every_way():
+    rng = np.random.default_rng(0)
+    values, row = rng.normal(size=(500, 3)).astype(np.float32), rng.integers(0, 12, 500)
+    row[row == 5] = 11  # a row without values; 10 and 11 belong nowhere
+    expected = np.zeros((10, 3))
+    for r, v in zip(row, values, strict=True):
+        if r < 10:
+            expected[r] += v
+    np.testing.assert_allclose(sums_by_row(jnp.asarray(values), jnp.asarray(row), 10), expected, atol=1e-5)
+    lowered = (
+        jax.jit(sums_by_row, static_argnums=2)
+        .trace(values, row.astype(np.int32), 10)
+        .lower(lowering_platforms=("cuda",))
+    )
+    text = lowered.as_text()
+    assert "stablehlo.sort" in text
+    assert "stablehlo.scatter" not in text  # floats are not added up in an order of chance
+
+
+def test_expectations_are_handed_up():
+    # One history of player 0 with two actions worth 1 and 3, sigma a half each; above it an opponent, and chance.
+    sigma = jnp.asarray([[[0.25, 0.75]], [[0.5, 0.5]], [[0.0, 0.0]]])
+    who = jnp.asarray([[1], [0], [TERMINAL]])
+    q = jnp.asarray([[[4.0, 8.0]], [[1.0, 3.0]], [[0.0, 0.0]]])
+    zero, one = jnp.zeros((3, 1)), jnp.ones((3, 1))
+    front = walks.Front(None, one > 0, zero.astype(int), zero.astype(int), one, one, one, zero.astype(int))
+    tape = walks.Tape(front, walks.Seen(who, sigma >= 0, None), sigma, jnp.asarray([[0.0], [0.0], [5.0]]))
+    below = algorithms.expected_below(tape, q)
+    assert below[:, 0].tolist() == [2.0, 5.0, 0.0]
+    assert algorithms.returns_of(tape)[:, 0].tolist() == [5.0, 5.0, 5.0]
+
+
+# Memory
+
+
+def test_a_reservoir_is_a_uniform_sample():
+    capacity, batch, total = 2_000, 20_000, 1_000_000
+    buffer = deep.ReservoirBuffer.empty(jax.ShapeDtypeStruct((), jnp.int32), capacity)
+
+    @jax.jit
+    def fill(buffer, key):
+        def insert(number, buffer):
+            items = number * batch + jnp.arange(batch, dtype=jnp.int32)
+            # Every third one is no item.
+            return buffer.insert(jax.random.fold_in(key, number), items, jnp.arange(batch) % 3 > 0)
+
+        return jax.lax.fori_loop(0, total // batch, insert, buffer)
+
+    cells = np.zeros(20)
+    for seed in range(10):
+        buffer = fill(deep.ReservoirBuffer.empty(jax.ShapeDtypeStruct((), jnp.int32), capacity), jax.random.key(seed))
+        kept = np.sort(buffer.as_numpy())
+        assert int(buffer.filled) == capacity
+        assert len(np.unique(kept)) == capacity
+        assert not ((kept % batch) % 3 == 0).any()
+        assert int(buffer.seen) == sum((np.arange(batch) % 3 > 0).sum() for _ in range(total // batch))
+        cells += np.histogram(kept, 20, (0, total))[0]
+    expected = 10 * capacity / 20
+    chi_square = ((cells - expected) ** 2 / expected).sum()  # 19 degrees of freedom: above 43.8 once in a thousand
+    assert chi_square < 43.8, cells
+    sample, valid = buffer.sample(jax.random.key(0), 4_000)
+    assert valid.all()
+    assert set(np.asarray(sample)) <= set(kept.tolist())
+
+
+def test_a_reservoir_keeps_all_that_fits_and_forgets():
+    buffer = deep.ReservoirBuffer.empty(jax.ShapeDtypeStruct((2,), jnp.float32), 8)
+    _, valid = buffer.sample(jax.random.key(0), 3)
+    assert not valid.any()
+    items = jnp.arange(10.0).reshape(5, 2)
+    buffer = buffer.insert(jax.random.key(1), items, jnp.asarray([True, False, True, True, False]))
+    assert buffer.as_numpy().tolist() == [[0, 1], [4, 5], [6, 7]]
+    buffer = buffer.insert(jax.random.key(2), items, jnp.ones(5, bool))
+    assert buffer.as_numpy().tolist() == [[0, 1], [4, 5], [6, 7], *items.tolist()]
+    assert int(buffer.cleared().filled) == 0
+    with pytest.raises(OptionError, match="capacity has to be an integer"):
+        deep.ReservoirBuffer.empty(jnp.zeros(2), 0)
+
+
+# Learning
+
+
+class Module:
+    """What a Flax module looks like from outside: `init(key, *inputs)` and `apply(params, *inputs)`."""
+
+    def init(self, key, features, legal):
+        return {"kernel": jax.random.normal(key, (features.shape[-1], legal.shape[-1])) * 0.1}
+
+    def apply(self, params, features, legal):
+        return jnp.where(legal, features @ params["kernel"], 7.0)
+
+
+@pytest.mark.parametrize("network", [deep.mlp(16, 2), deep.linear(), deep.tabular(30), Module()])
+def test_approximators(network):
+    features, legal = jnp.ones((5, 3)), jnp.ones((5, 4), bool)
+    params = network.init(jax.random.key(0), features, legal)
+    out = network.apply(params, features, legal)
+    assert out.shape == (5, 4)
+    assert np.isfinite(out).all()
+    deep.DeepCFR(network=network)
+
+
+def small(kind, **settings):
+    """Settings under which an algorithm is what it would be with a perfect network, as far as can be."""
+    size = 32
+    exact = deep.tabular(size)
+    values = {"value_network": deep.tabular(64)} if kind.values else {}
+    return kind(
+        walks=128,
+        network=exact,
+        average_network=exact,
+        steps=60,
+        batch_size=None,
+        learning_rate=0.2,
+        capacity=2048,
+        average_steps=300,
+        past_networks=128,
+        **{**values, **settings},
+    )
+
+
+KINDS = [
+    deep.DeepCFR,
+    deep.SDCFR,
+    deep.DoubleNeuralCFR,
+    deep.DREAM,
+    deep.ESCHER,
+    deep.DeepDCFRPlus,
+    deep.DeepPDCFRPlus,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_with_a_table_it_converges(kind, kuhn):
+    trainer = deep.DeepTrainer(kuhn[1], small(kind), seed=1, features="index", history_features="index")
+    trainer.train(60)
+    assert jaxcfr.nash_conv(kuhn[1].tree, trainer.strategy()) < 0.12
+    assert float(trainer.state.visited) > 60 * 2 * 128
+
+
+# The skeleton
+
+
+@pytest.fixture(scope="module")
+def tiny(kuhn):
+    """A tree, settings of short runs, and one compiled iteration."""
+    rules = deep.tree_rules(kuhn[1])
+    algorithm = deep.DeepCFR(walks=32, network=deep.mlp(8, 2), steps=30, batch_size=32, capacity=256, average_steps=40)
+    return rules, algorithm, jax.jit(algorithms.iterate)
+
+
+def leaves_differ(a, b):
+    return any(not np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+def test_only_the_updated_player_learns(tiny):
+    rules, algorithm, _ = tiny
+    state = deep.init(rules, algorithm, jax.random.key(0))._replace(t=jnp.asarray(1, jnp.int32))
+    update = jax.jit(algorithms.update, static_argnames="player")
+    after = update(rules, algorithm, state, player=0, key=jax.random.key(1))
+    mine, theirs = after.players
+    assert leaves_differ(mine.advantage.params, state.players[0].advantage.params)
+    assert (int(mine.advantage.updates), int(theirs.advantage.updates)) == (1, 0)
+    assert not leaves_differ(theirs.advantage, state.players[1].advantage)
+    assert int(mine.strategies.filled) == 0
+    assert int(theirs.strategies.filled) == 6  # the other's strategy was met
+    assert int(mine.advantage.memory.filled) == 6
+
+
+def test_training_lowers_the_loss_and_reset_begins_anew(kuhn):
+    rules = deep.tree_rules(kuhn[1])
+    # Small learning rate: parameters stay near where they began.
+    still = optax.sgd(1e-12)
+    kept = deep.DeepCFR(walks=32, network=deep.mlp(8, 2), steps=30, optimiser=still, capacity=256)
+    anew = dataclasses.replace(kept, reset=True)
+    for algorithm, changes in ((kept, False), (anew, True)):
+        state = deep.init(rules, algorithm, jax.random.key(0))
+        after = jax.jit(algorithms.iterate)(rules, algorithm, state)
+        begun, ended = state.players[0].advantage.params, after.players[0].advantage.params
+        moved = max(float(jnp.abs(a - b).max()) for a, b in zip(*map(jax.tree.leaves, (begun, ended)), strict=True))
+        assert (moved > 1e-3) == changes
+    learns = dataclasses.replace(kept, optimiser=optax.adam(optax.cosine_decay_schedule(1e-2, 300)), steps=300)
+    state = jax.jit(algorithms.iterate)(rules, learns, deep.init(rules, learns, jax.random.key(0)))
+    for player in state.players:
+        first, last = np.asarray(player.advantage.losses)
+        assert last < 0.5 * first
+
+
+def test_linear_weights_and_the_items_of_one_iteration(tiny):
+    rules, algorithm, iterate = tiny
+    state = deep.init(rules, algorithm, jax.random.key(0))
+    for _ in range(3):
+        state = iterate(rules, algorithm, state)
+    items: Item = state.players[0].advantage.memory.as_numpy()
+    # The opening sets are met by a third of the walks each: 1/3 t; so the weights of all three sum to t.
+    openings = [n for n in range(6) if len(rules_keys(rules)[0][n]) == 1]
+    per_iteration = items.weight[np.isin(items.observed, openings)].reshape(3, 3).sum(1)
+    assert per_iteration == pytest.approx([1, 2, 3], rel=1e-5)
+
+
+def rules_keys(rules):
+    return jaxcfr.lower(jaxcfr.load_game("kuhn_poker").array_game()).infoset_keys
+
+
+def primitives(jaxpr):
+    for equation in jaxpr.eqns:
+        yield equation.primitive.name
+        for value in equation.params.values():
+            for inner in jax.tree.leaves(value, is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")):
+                if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
+                    yield from primitives(getattr(inner, "jaxpr", inner))
+
+
+@pytest.mark.parametrize("kind", [deep.DeepCFR, deep.DREAM])
+def test_an_iteration_is_one_program_without_the_host(kind, kuhn):
+    rules = deep.tree_rules(kuhn[1], histories="path")
+    algorithm = kind(walks=32, network=deep.mlp(8, 2), steps=5, batch_size=8, capacity=64, past_networks=4)
+    state = deep.init(rules, algorithm, jax.random.key(0))
+    used = set(primitives(jax.make_jaxpr(algorithms.iterate)(rules, algorithm, state).jaxpr))
+    assert "while" in used
+    assert not [name for name in used if "callback" in name or "infeed" in name or "outfeed" in name]
+
+
+def test_nothing_moves_to_the_host_and_nothing_compiles_anew(tiny):
+    rules, algorithm, _ = tiny
+    state = deep.init(rules, algorithm, jax.random.key(0))
+    compiled = jax.jit(algorithms.run)
+    few, more = jnp.asarray(1), jnp.asarray(3)
+    slower = jax.tree.map(jnp.asarray, dataclasses.replace(algorithm, learning_rate=5e-4, gamma=2.0))
+    compiled(rules, jax.tree.map(jnp.asarray, algorithm), state, few)
+    with jax.transfer_guard("disallow"):
+        compiled(rules, slower, state, more)
+    assert compiled._cache_size() == 1
+
+
+def test_seeds_and_learning_rates_are_vmapped(tiny):
+    rules, algorithm, _ = tiny
+
+    @jax.jit
+    @functools.partial(jax.vmap, in_axes=(0, 0))
+    def sweep(key, rate):
+        settings = dataclasses.replace(algorithm, learning_rate=rate)
+        state = deep.run(rules, settings, deep.init(rules, settings, key), 2)
+        return jnp.stack([player.advantage.losses[1] for player in state.players])
+
+    keys = jax.random.split(jax.random.key(0), 3)
+    together = sweep(keys, jnp.asarray([1e-3, 1e-2, 1e-3]))
+    for number, rate in enumerate([1e-3, 1e-2, 1e-3]):
+        settings = dataclasses.replace(algorithm, learning_rate=rate)
+        state = deep.run(rules, settings, deep.init(rules, settings, keys[number]), 2)
+        alone = [float(player.advantage.losses[1]) for player in state.players]
+        assert together[number].tolist() == pytest.approx(alone, rel=1e-3)
+
+
+# The trainer
+
+
+def same(a, b):
+    def plain(leaf):
+        return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+
+    return all(np.array_equal(plain(x), plain(y)) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+def test_a_trainer_goes_on_to_the_bit(tiny, kuhn, tmp_path):
+    _, algorithm, _ = tiny
+    whole = deep.DeepTrainer(kuhn[1], algorithm, seed=7).train(4)
+    trainer = deep.DeepTrainer(kuhn[1], algorithm, seed=7).train(2, eval_every=1, checkpoint=tmp_path / "run.ckpt")
+    assert [record["iteration"] for record in trainer.history] == [1, 2]
+    assert trainer.history[-1]["nash_conv"] == pytest.approx(
+        float(jaxcfr.nash_conv(kuhn[1].tree, trainer.strategy())), rel=1e-6
+    )
+    loaded = deep.DeepTrainer.load(tmp_path / "run.ckpt", kuhn[1])
+    assert loaded.history == trainer.history
+    assert same(loaded.train(2).state, whole.state)
+    assert same(trainer.train(2).state, whole.state)
+    profile = whole.profile()
+    assert jaxcfr.head_to_head(jaxcfr.load_game("kuhn_poker"), profile, jaxcfr.UniformPlayer()).exact
+    assert profile.iterations == 4
+    with pytest.raises(CheckpointError, match="another tree"):
+        deep.DeepTrainer.load(tmp_path / "run.ckpt", "leduc_poker")
+    own = dataclasses.replace(algorithm, network=Module())
+    deep.DeepTrainer(kuhn[1], own).save(tmp_path / "own.ckpt")
+    with pytest.raises(CheckpointError, match="give the algorithm"):
+        deep.DeepTrainer.load(tmp_path / "own.ckpt", kuhn[1])
+
+
+def test_workers_are_runs_of_their_own_and_averaged(tiny, kuhn):
+    _, algorithm, _ = tiny
+    team = deep.DeepTrainer(kuhn[1], algorithm, seed=7, workers=2).train(2)
+    tree = kuhn[1].tree
+    sums = []
+    for number in range(2):
+        key = jax.random.fold_in(jax.random.key(7), number)
+        alone = deep.DeepTrainer(kuhn[1], algorithm, seed=key).train(2)
+        mine = jax.tree.map(lambda leaf, n=number: leaf[n], team.state)
+        np.testing.assert_allclose(mine.players[0].advantage.losses, alone.state.players[0].advantage.losses, rtol=1e-3)
+        sums.append([t.realization_weights(s) for t, s in zip(tree.treeplexes, alone.strategy(), strict=True)])
+    for player, (treeplex, strategy) in enumerate(zip(tree.treeplexes, team.strategy(), strict=True)):
+        mean = (sums[0][player] + sums[1][player]) / 2
+        np.testing.assert_allclose(treeplex.realization_weights(strategy), mean, atol=2e-3)
+
+
+def test_past_networks_are_averaged_by_own_reach(kuhn):
+    """Against an explicit sum over iterations, and against plays that draw one network each."""
+    arrays, lowered = kuhn
+    settings = {"walks": 32, "network": deep.mlp(8, 2), "steps": 20, "batch_size": 16, "capacity": 64}
+    algorithm = deep.SDCFR(**settings, past_networks=8)
+    rules = deep.tree_rules(lowered, game=arrays)
+    state = deep.init(rules, algorithm, jax.random.key(3))
+    iterate = jax.jit(algorithms.iterate)
+    total = [jnp.zeros(t.size + 1) for t in lowered.tree.treeplexes]
+    for t in range(1, 5):
+        played = jax.jit(deep.current_strategy)(rules, algorithm, state)
+        for p, treeplex in enumerate(lowered.tree.treeplexes):
+            total[p] += t * treeplex.realization_weights(played[p])
+        state = iterate(rules, algorithm, state)
+    found = jax.jit(deep.average_strategy)(rules, algorithm, state)
+    for p, treeplex in enumerate(lowered.tree.treeplexes):
+        np.testing.assert_allclose(treeplex.realization_weights(found[p]), total[p] / total[p][-1], atol=1e-5)
+    # On arrays a play draws one network for each player: its value is the mean over all pairs of them.
+    trainer = deep.DeepTrainer(arrays, algorithm).train(3)
+    policy = trainer.policy()
+    strategies = []
+    for p, mine in enumerate(trainer.state.players):
+        legal = jnp.ones((6, 3), bool).at[:, 2].set(False)  # pass and bet; 2 is an outcome of chance only
+        tables = [deep.average.played(mine, algorithm, jnp.asarray(n), rules.features[p], legal)[:, :2] for n in (0, 1)]
+        strategies.append([lowered.tree.treeplexes[p].uniform, *(rules.player_strategy(t, p) for t in tables)])
+    pairs = itertools.product(range(3), repeat=2)
+    exact = sum(
+        (a + 1) * (b + 1) / 36 * float(jaxcfr.expected_payoffs(lowered.tree, (strategies[0][a], strategies[1][b]))[0])
+        for a, b in pairs
+    )
+    played = jaxcfr.expected_payoffs_sampled(arrays, [policy, policy], jax.random.key(0), 40_000)
+    assert abs(played.mean[0] - exact) < 4 * played.standard_error[0]
+    with pytest.raises(OptionError, match="draws a strategy for each play"):
+        trainer.exploitability_bound(jaxcfr.LocalBestResponse())
+
+
+def test_without_a_tree(tmp_path):
+    arrays = jaxcfr.load_game("kuhn_poker").array_game()
+    algorithm = deep.DeepCFR(walks=64, network=deep.mlp(16, 2), steps=60, capacity=4096, average_steps=300)
+    trainer = deep.DeepTrainer(arrays, algorithm, seed=2).train(6, eval_every=6, checkpoint=tmp_path / "run.ckpt")
+    record = trainer.history[-1]
+    assert sum(record["versus_uniform"]) > 5 * sum(record["standard_error"])
+    policy = trainer.policy()
+    bound = trainer.exploitability_bound(jaxcfr.LocalBestResponse(rollouts=4), plays=200)
+    assert bound.low < 0.5
+    game = jaxcfr.as_game(arrays)
+    payoffs = [jaxcfr.play_out(game, [policy, policy], np.random.default_rng(n)) for n in range(3)]
+    assert all(sum(payoff) == 0 for payoff in payoffs)
+    loaded = deep.DeepTrainer.load(tmp_path / "run.ckpt")
+    assert same(loaded.state, trainer.state)
+    with pytest.raises(OptionError, match="not lowered"):
+        trainer.profile()
+    with pytest.raises(OptionError, match="target needs a tree"):
+        trainer.train(1, target=0.1)
+
+
+def test_interrupts_keep_what_was_done(tiny, kuhn, monkeypatch):
+    _, algorithm, _ = tiny
+    trainer = deep.DeepTrainer(kuhn[1], algorithm, seed=7).train(1)
+    step = trainer._step
+
+    def interrupted():
+        step()
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(trainer, "_step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train(10)
+    assert trainer.iterations_done == 2
+
+
+def test_features(kuhn):
+    arrays, lowered = kuhn
+    plain = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"))
+    for rules in (deep.tree_rules(plain), deep.tree_rules(lowered, game=arrays), deep.tree_rules(lowered.tree)):
+        for table in rules.features:
+            assert len(np.unique(np.asarray(table), axis=0)) == 6  # no two information sets look alike
+    assert np.array_equal(
+        deep.tree_rules(lowered, game=arrays).features[0][0],
+        arrays.features(arrays.step(arrays.step(arrays.init(), 0), 1), 0),
+    )
+    own = deep.tree_rules(plain, lambda key, player: [len(key), player])
+    assert own.features[1].shape == (6, 2)
+    paths = deep.tree_rules(plain, histories="path").history_features
+    assert len(np.unique(np.asarray(paths), axis=0)) == 58
+
+
+def bare_kuhn():
+    return jaxcfr.lower(jaxcfr.load_game("kuhn_poker")).tree
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: deep.DeepCFR(walks=0), "walks has to be an integer of at least 1, not 0"),
+        (lambda: deep.DeepCFR(walks=64, width=32), "width is 32, but 64 walks have to begin there"),
+        (lambda: deep.DeepCFR(network=deep.mlp), "call it: mlp"),
+        (lambda: deep.DeepCFR(network=3), "network has to be a pair of functions"),
+        (lambda: deep.DeepCFR(optimiser="adam"), "optimiser has to be one of optax"),
+        (lambda: deep.DeepCFR(learning_rate=-1.0), "learning_rate"),
+        (lambda: deep.DREAM(exploration=0.0), "exploration has to lie above 0"),
+        (lambda: deep.mlp(0), "width has to be an integer"),
+        (lambda: deep.DeepTrainer("kuhn_poker", deep.DeepCFR), r"call it: DeepCFR\(\)"),
+        (lambda: deep.DeepTrainer("kuhn_poker", jaxcfr.dcfr()), "algorithm has to be one such as"),
+        (lambda: deep.DeepTrainer("kuhn_poker", workers=0), "workers has to be an integer"),
+        (lambda: deep.DeepTrainer("kuhn_poker", features="names"), "features has to be"),
+        (lambda: deep.DeepTrainer("kuhn_poker", features=[np.ones((5, 2))] * 2), "6 rows of numbers"),
+        (lambda: deep.DeepTrainer("kuhn_poker", deep.ESCHER(), history_features="all"), "history_features has to be"),
+        (lambda: deep.DeepTrainer("kuhn_poker").train(-1), "iterations has to be an integer of at least 0"),
+        (lambda: deep.DeepTrainer("kuhn_poker").train(1, checkpoint_every=1), "checkpoint_every needs checkpoint"),
+        (lambda: deep.DeepTrainer("kuhn_poker").policy(), "the game was lowered: take profile"),
+        (
+            lambda: deep.DeepTrainer(jaxcfr.lower(jaxcfr.load_game("kuhn_poker")).tree).profile(),
+            "no information-set key",
+        ),
+    ],
+)
+def test_wrong_input_is_told(make, message):
+    with pytest.raises(OptionError, match=message):
+        make()
+
+
+def test_numbers_that_are_none_end_a_run(kuhn):
+    algorithm = deep.DeepCFR(walks=8, network=deep.mlp(4, 1), steps=3, batch_size=8, capacity=32, learning_rate=1e38)
+    trainer = deep.DeepTrainer(kuhn[1], algorithm)
+    with pytest.raises(SolverError, match="came out infinite"):
+        trainer.train(5)
+    assert np.isfinite(trainer.losses()).all()
+
+
+@pytest.mark.parametrize("name", ["08_single_action", "09_terminal_root", "10_chance_only", "11_one_player"])
+def test_odd_games(name):
+    path = Path(__file__).parent / "cases" / f"{name}.efg"
+    algorithm = deep.DeepCFR(walks=8, network=deep.linear(), steps=2, batch_size=8, capacity=32, average_steps=3)
+    trainer = deep.DeepTrainer(jaxcfr.load_game(str(path)), algorithm).train(1, eval_every=1)
+    assert np.isfinite(trainer.history[-1]["nash_conv"])

@@ -12,6 +12,7 @@ from benchmarks import (
     crossing,
     decomposition,
     decomposition_memory,
+    deep,
     growth,
     large,
     sampling,
@@ -32,6 +33,7 @@ MODULES = (
     workers,
     decomposition,
     decomposition_memory,
+    deep,
     accelerator,
 )
 

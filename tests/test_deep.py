@@ -21,8 +21,6 @@ from jaxcfr.deep.walks import FollowOne, FollowSome, Walker, follow_all, hand_up
 from jaxcfr.errors import CheckpointError, OptionError, SolverError
 from jaxcfr.games.array_game import CHANCE, TERMINAL
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 # Exact counterfactual regrets of a pass in Kuhn poker, per player and in order, when everybody plays uniformly.
 KUHN_REGRETS = [
     [-1 / 4, -1 / 8, -1 / 8, -1 / 8, -1 / 12, 1 / 12],
@@ -224,7 +222,7 @@ def test_a_reservoir_keeps_all_that_fits_and_forgets():
     buffer = buffer.insert(jax.random.key(2), items, jnp.ones(5, bool))
     assert buffer.as_numpy().tolist() == [[0, 1], [4, 5], [6, 7], *items.tolist()]
     assert int(buffer.cleared().filled) == 0
-    with pytest.raises(OptionError, match="capacity has to be an integer"):
+    with pytest.raises(OptionError, match="capacity has to be an integer from 1"):
         deep.ReservoirBuffer.empty(jnp.zeros(2), 0)
 
 
@@ -546,17 +544,17 @@ def bare_kuhn():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: deep.DeepCFR(walks=0), "walks has to be an integer of at least 1, not 0"),
+        (lambda: deep.DeepCFR(walks=0), "walks has to be a positive integer, not 0"),
         (lambda: deep.DeepCFR(walks=64, width=32), "width is 32, but 64 walks have to begin there"),
         (lambda: deep.DeepCFR(network=deep.mlp), "call it: mlp"),
         (lambda: deep.DeepCFR(network=3), "network has to be a pair of functions"),
         (lambda: deep.DeepCFR(optimiser="adam"), "optimiser has to be one of optax"),
         (lambda: deep.DeepCFR(learning_rate=-1.0), "learning_rate"),
         (lambda: deep.DREAM(exploration=0.0), "exploration has to lie above 0"),
-        (lambda: deep.mlp(0), "width has to be an integer"),
+        (lambda: deep.mlp(0), "width has to be a positive integer"),
         (lambda: deep.DeepTrainer("kuhn_poker", deep.DeepCFR), r"call it: DeepCFR\(\)"),
         (lambda: deep.DeepTrainer("kuhn_poker", jaxcfr.dcfr()), "algorithm has to be one such as"),
-        (lambda: deep.DeepTrainer("kuhn_poker", workers=0), "workers has to be an integer"),
+        (lambda: deep.DeepTrainer("kuhn_poker", workers=0), "workers has to be a positive integer"),
         (lambda: deep.DeepTrainer("kuhn_poker", features="names"), "features has to be"),
         (lambda: deep.DeepTrainer("kuhn_poker", features=[np.ones((5, 2))] * 2), "6 rows of numbers"),
         (lambda: deep.DeepTrainer("kuhn_poker", deep.ESCHER(), history_features="all"), "history_features has to be"),

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
+from jaxcfr.arguments import integer
 from jaxcfr.deep.approximators import mlp, require_approximator
 from jaxcfr.deep.learning import (
     Item,
@@ -31,7 +32,7 @@ from jaxcfr.deep.learning import (
     squared_error,
     train,
 )
-from jaxcfr.deep.options import integer_option, number_option
+from jaxcfr.deep.options import number_option
 from jaxcfr.deep.past import Past, no_past
 from jaxcfr.deep.reservoir import ReservoirBuffer
 from jaxcfr.deep.rules import Ask, Rules
@@ -139,10 +140,10 @@ class DeepAlgorithm:
 
     def __post_init__(self) -> None:
         for name in ("walks", "steps", "capacity", "average_steps", "past_networks"):
-            integer_option(name, getattr(self, name))
+            integer(name, getattr(self, name))
         for name in ("width", "batch_size"):
             if getattr(self, name) is not None:
-                integer_option(name, getattr(self, name))
+                integer(name, getattr(self, name))
         if self.width is not None and self.width < self.walks:
             raise OptionError(f"width is {self.width}, but {self.walks} walks have to begin there: raise it")
         for name in ("network", "average_network", "value_network"):
@@ -494,7 +495,7 @@ class DeepCFR(DeepAlgorithm):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.actions is not None:
-            integer_option("actions", self.actions)
+            integer("actions", self.actions)
 
     def choose(self, t: Array) -> Choose:
         return follow_all if self.actions is None else FollowSome(self.actions)

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxcfr.deep.options import integer_option
+from jaxcfr.arguments import integer
 from jaxcfr.errors import OptionError
 
 Params = Any
@@ -92,7 +92,7 @@ def mlp(width: int = 64, layers: int = 3) -> Any:
     Raises:
       OptionError: an argument makes no sense.
     """
-    return _MLP(integer_option("width", width), integer_option("layers", layers))
+    return _MLP(integer("width", width), integer("layers", layers))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,4 +132,4 @@ def tabular(size: int) -> Any:
     Raises:
       OptionError: size is no positive integer.
     """
-    return _Tabular(integer_option("size", size))
+    return _Tabular(integer("size", size))

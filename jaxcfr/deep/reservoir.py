@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.deep.options import integer_option
+from jaxcfr.arguments import integer
 from jaxcfr.traversal.base import Visited, none_visited
 
 MAX_CAPACITY = 2**30
@@ -39,7 +39,7 @@ class ReservoirBuffer(NamedTuple):
         Raises:
           OptionError: capacity is no positive integer, or larger than 2^30.
         """
-        capacity = integer_option("capacity", capacity, most=MAX_CAPACITY)
+        capacity = integer("capacity", capacity, 1, MAX_CAPACITY)
         items = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), item)
         return ReservoirBuffer(items, jnp.zeros((), jnp.int32), none_visited())
 

@@ -15,11 +15,11 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxcfr import checkpoint
+from jaxcfr.arguments import integer
 from jaxcfr.array_play import uniform_policy
 from jaxcfr.bounds import ExploitabilityBound, exploitability_bound
 from jaxcfr.deep import algorithms, average
 from jaxcfr.deep.algorithms import DeepAlgorithm, DeepCFR, DeepState
-from jaxcfr.deep.options import integer_option
 from jaxcfr.deep.policies import NetworkPolicy, PastPolicy
 from jaxcfr.deep.rules import ArrayRules, TreeRules, array_rules, tree_rules
 from jaxcfr.errors import CheckpointError, OptionError, SolverError
@@ -99,7 +99,7 @@ class DeepTrainer:
             raise OptionError(f"algorithm has to be one such as jaxcfr.deep.DeepCFR(), not {algorithm!r}{hint}")
         self._key = as_key(seed)
         self.seed = seed
-        self.workers = integer_option("workers", workers)
+        self.workers = integer("workers", workers)
         self.lowered: LoweredGame | None = None
         self.rules: TreeRules | ArrayRules
         game = load_game(game) if isinstance(game, str) else game
@@ -176,10 +176,10 @@ class DeepTrainer:
           CheckpointError: the checkpoint cannot be written.
           SolverError: numbers came out infinite or not as numbers; says what was kept.
         """
-        integer_option("iterations", iterations, 0)
+        integer("iterations", iterations, 0)
         for name, value in (("eval_every", eval_every), ("checkpoint_every", checkpoint_every)):
             if value is not None:
-                integer_option(name, value)
+                integer(name, value)
         if checkpoint_every is not None and checkpoint is None:
             raise OptionError("checkpoint_every needs checkpoint, the file")
         if target is not None:
@@ -488,7 +488,7 @@ def _on_arrays(game: Any) -> bool:
 def _depth(game: Any, given: int | None, key: Array) -> int:
     """Moves that walks on arrays keep."""
     if given is not None:
-        return integer_option("max_depth", given, most=10_000)
+        return integer("max_depth", given, 1, 10_000)
 
     def play(key: Array) -> Array:
         def more(carry: tuple[Any, Array, Array]) -> Array:

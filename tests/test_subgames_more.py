@@ -419,7 +419,11 @@ def test_arguments_that_make_no_sense() -> None:
         (errors.OptionError, "opponent has to be 0 or 1", lambda: jaxcfr.Subgame.new(node, blueprint, 2, 0.0)),
         (errors.OptionError, "v_o has to be", lambda: jaxcfr.Subgame.new(node, blueprint, 1, float("nan"))),
         (errors.SubgameError, "a Blueprint or a Profile", lambda: jaxcfr.Subgame.at(game, None, (0, 1))),  # type: ignore[arg-type]
-        (errors.OptionError, "positive number of plies", lambda: jaxcfr.DepthLimitedSubgame.at(game, blueprint, (), 0)),
+        (
+            errors.OptionError,
+            "max_depth has to be a positive integer",
+            lambda: jaxcfr.DepthLimitedSubgame.at(game, blueprint, (), 0),
+        ),
         (errors.OptionError, "leaf_values need a max_depth", lambda: public(leaf_values="biased")),
         (errors.OptionError, 'has to be "biased"', lambda: public(max_depth=1, leaf_values="best")),
         (

@@ -628,7 +628,8 @@ def test_efg_to_json_and_back() -> None:
 @pytest.mark.parametrize("ending", ["json", "efg"])
 def test_only_plain_games_are_written(ending: str, tmp_path: Path) -> None:
     game: Any = load_game("kuhn_poker")
-    for wrong in (game.array_game(), "kuhn_poker", None):
-        with pytest.raises(GameError, match=f"a game file needs a plain game, not {type(wrong).__name__}"):
+    wrongs = ((game.array_game(), r"jaxcfr\.as_game"), ("kuhn_poker", r"jaxcfr\.load_game"), (None, "NoneType"))
+    for wrong, hint in wrongs:
+        with pytest.raises(GameError, match=f"a game file needs a plain game, not .*{hint}"):
             write_game(wrong, tmp_path / f"x.{ending}")
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""OpenSpiel's deep_cfr (JAX, flax.nnx) for so many seconds: `python deep_peer.py GAME SECONDS SEED EVALUATIONS`.
+"""OpenSpiel's deep_cfr (JAX, flax.nnx) for so many CPU seconds: `python deep_peer.py GAME SECONDS SEED EVALUATIONS`.
 
 Runs in an environment of its own; prints one JSON object. The networks, steps, batches and learning rate are jaxcfr's
 defaults; an iteration has 40 walks of each player (twice its default), as many as it does in about a second.
@@ -15,7 +15,7 @@ from open_spiel.python.jax import deep_cfr
 
 
 def main(game_name: str, seconds: float, seed: int, evaluations: int) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     game = pyspiel.load_game(game_name)
     solver = deep_cfr.DeepCFRSolver(
         game,
@@ -37,15 +37,15 @@ def main(game_name: str, seconds: float, seed: int, evaluations: int) -> None:
     while True:
         solver.solve()
         iterations += 1
-        now = time.perf_counter() - begun - paused
+        now = time.process_time() - begun - paused
         if now >= seconds * (len(curve) + 1) / evaluations:
-            started = time.perf_counter()
+            started = time.process_time()
             solver._reinitialize_policy_network()
             solver._cached_policy.clear()
             learn()
             average = policy.tabular_policy_from_callable(game, solver.action_probabilities)
             gap = float(exploitability.nash_conv(game, average))
-            paused += time.perf_counter() - started
+            paused += time.process_time() - started
             curve.append({"seconds": round(now, 1), "iteration": iterations, "nash_conv": gap})
             if now >= seconds:
                 break

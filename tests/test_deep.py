@@ -480,6 +480,9 @@ def test_past_networks_are_averaged_by_own_reach(kuhn):
         (a + 1) * (b + 1) / 36 * float(jaxcfr.expected_payoffs(lowered.tree, (strategies[0][a], strategies[1][b]))[0])
         for a, b in pairs
     )
+    on_tree = deep.DeepTrainer(arrays, algorithm, tree=lowered)
+    on_tree._state = trainer.state
+    assert jaxcfr.expected_payoffs(lowered.tree, on_tree.strategy())[0] == pytest.approx(exact, abs=1e-5)
     played = jaxcfr.expected_payoffs_sampled(arrays, [policy, policy], jax.random.key(0), 40_000)
     assert abs(played.mean[0] - exact) < 4 * played.standard_error[0]
     with pytest.raises(OptionError, match="draws a strategy for each play"):
@@ -491,6 +494,18 @@ def test_without_a_tree(tmp_path):
     algorithm = deep.DeepCFR(walks=64, network=deep.mlp(16, 2), steps=60, capacity=4096, average_steps=300)
     trainer = deep.DeepTrainer(arrays, algorithm, seed=2).train(6, eval_every=6, checkpoint=tmp_path / "run.ckpt")
     record = trainer.history[-1]
+    # The same run, asked about a tree: as it plays, so it is.
+    lowered = jaxcfr.lower(arrays)
+    on_tree = deep.DeepTrainer(arrays, algorithm, seed=2, tree=lowered)
+    on_tree._state = trainer.state
+    exact = on_tree.evaluate()
+    assert exact["nash_conv"] < 0.6
+    uniform = jaxcfr.uniform_strategy(lowered.tree)
+    for seat in range(2):
+        pair = tuple(on_tree.strategy()[p] if p == seat else uniform[p] for p in range(2))
+        expected = float(jaxcfr.expected_payoffs(lowered.tree, pair)[seat])
+        assert abs(record["versus_uniform"][seat] - expected) < 4.5 * record["standard_error"][seat]
+    assert on_tree.profile().iterations == 6
     assert sum(record["versus_uniform"]) > 5 * sum(record["standard_error"])
     policy = trainer.policy()
     bound = trainer.exploitability_bound(jaxcfr.LocalBestResponse(rollouts=4), plays=200)
@@ -586,3 +601,28 @@ def test_odd_games(name):
     algorithm = deep.DeepCFR(walks=8, network=deep.linear(), steps=2, batch_size=8, capacity=32, average_steps=3)
     trainer = deep.DeepTrainer(jaxcfr.load_game(str(path)), algorithm).train(1, eval_every=1)
     assert np.isfinite(trainer.history[-1]["nash_conv"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "algorithm", "iterations"),
+    [
+        ("liars_dice(numdice=5)", deep.DeepCFR(walks=64, width=1024, steps=100, average_steps=500), 8),
+        (
+            "goofspiel",
+            deep.DeepDCFRPlus(walks=128, steps=100, average_steps=400, batch_size=256, capacity=2**15),
+            48,
+        ),
+    ],
+)
+def test_games_that_no_tree_holds(name, algorithm, iterations):
+    """Liar's dice with five dice each, Goofspiel with 13 cards: against the uniform strategy and an earlier self."""
+    arrays = jaxcfr.load_game(name).array_game()
+    trainer = deep.DeepTrainer(arrays, algorithm, seed=0, max_depth=40).train(iterations // 2)
+    earlier = trainer.policy()
+    trainer.train(iterations // 2)
+    for opponent in (jaxcfr.uniform_policy, earlier):
+        means, errors = trainer.against(opponent, 10_000)
+        mean, error = np.mean(means), np.sqrt(np.sum(np.square(errors))) / len(errors)
+        print(f"{name} against {opponent}: {mean:.4f} ({error:.4f})")
+        assert mean > 1.96 * error

@@ -54,6 +54,13 @@ def average_policy(algorithm: DeepAlgorithm, params: Params, features: Array, le
     return jnp.where(legal, jax.nn.softmax(jnp.where(legal, outputs, -1e9), axis=1), 0)
 
 
+def asked_strategy(rules: TreeRules, algorithm: DeepAlgorithm, networks: tuple[Params, ...]) -> Strategy:
+    """What such networks, one for each player, play at all information sets."""
+    return rules.strategy(
+        rules.table(lambda player, features, legal: average_policy(algorithm, networks[player], features, legal))
+    )
+
+
 def played(mine: PlayerState, algorithm: DeepAlgorithm, index: Array, features: Array, legal: Array) -> Array:
     """What the past network number `index` plays, `[B, A]`."""
     assert mine.past is not None
@@ -82,10 +89,7 @@ def average_strategy(rules: TreeRules, algorithm: DeepAlgorithm, state: DeepStat
     the first iteration, before anything was learnt, is the uniform one.
     """
     if not algorithm.keeps_past:
-        networks = average_networks(rules, algorithm, state)
-        return rules.strategy(
-            rules.table(lambda player, features, legal: average_policy(algorithm, networks[player], features, legal))
-        )
+        return asked_strategy(rules, algorithm, average_networks(rules, algorithm, state))
     sums = []
     for player, (mine, treeplex) in enumerate(zip(state.players, rules.tree.treeplexes, strict=True)):
         weights = past_weights(mine, algorithm, state.t.astype(jnp.float32))

@@ -367,7 +367,12 @@ def sums_by_row(values: Array, row: Array, count: int) -> Array:
 
 
 def tree_rules(
-    lowered: LoweredGame | GameTree, features: Any = None, game: Any = None, histories: Any = None
+    lowered: LoweredGame | GameTree,
+    features: Any = None,
+    game: Any = None,
+    histories: Any = None,
+    *,
+    numbered: bool = False,
 ) -> TreeRules:
     """A lowered game as walks need it.
 
@@ -376,6 +381,7 @@ def tree_rules(
       features: see `DeepTrainer`.
       game: the array game that it was lowered from, for features.
       histories: what networks that see all take of a history: "path", "index", an array `[N, H]`, or None for nothing.
+      numbered: whether networks number actions as the array game does, and not only those that players take.
 
     Raises:
       OptionError: the tree has no histories, or features make no sense.
@@ -387,7 +393,7 @@ def tree_rules(
     player, infoset = np.asarray(tree.histories.player), np.asarray(tree.histories.infoset)
     offsets = np.cumsum([0, *tree.num_infosets])
     row = np.where(player >= 0, infoset + offsets[np.maximum(player, 0)], 0)
-    columns, count = _action_columns(tree, whole)
+    columns, count = _array_columns(whole) if numbered and whole is not None else _action_columns(tree, whole)
     rows = max(int(offsets[-1]), 1)
     legal = np.zeros((rows, count), bool)
     position = np.zeros((rows, count), np.int32)
@@ -432,6 +438,15 @@ def _action_columns(tree: GameTree, lowered: LoweredGame | None) -> tuple[list[n
         bounds = treeplex.sequence_indices()[1]
         columns.append(np.arange(bounds[-1]) - np.repeat(bounds[:-1], np.diff(bounds)))
     return columns, most
+
+
+def _array_columns(lowered: LoweredGame) -> tuple[list[np.ndarray], int]:
+    """As `_action_columns`, with the numbers that the array game gives its actions."""
+    table = lowered.infosets
+    if table is None:
+        raise OptionError("the game was lowered by its plain rules: lower its array_game()")
+    bits = [np.unpackbits(part, axis=1, count=table.num_actions, bitorder="little") for part in table.legal]
+    return [np.nonzero(part)[1] for part in bits], table.num_actions
 
 
 def _tree_features(tree: GameTree, lowered: LoweredGame | None, given: Any, game: Any) -> list[np.ndarray]:

@@ -24,7 +24,7 @@ from jaxcfr.deep.policies import NetworkPolicy, PastPolicy
 from jaxcfr.deep.rules import ArrayRules, TreeRules, array_rules, tree_rules
 from jaxcfr.errors import CheckpointError, OptionError, SolverError
 from jaxcfr.files import require_writable
-from jaxcfr.games.array_game import TERMINAL, is_array_game, sample_chance
+from jaxcfr.games.array_game import TERMINAL, ArrayGame, is_array_game, sample_chance
 from jaxcfr.games.base import game_name
 from jaxcfr.games.registry import load_game
 from jaxcfr.interrupts import Interrupts
@@ -70,6 +70,7 @@ class DeepTrainer:
         features: Any = None,
         history_features: Any = "path",
         max_depth: int | None = None,
+        tree: LoweredGame | None = None,
     ) -> None:
         """Nothing is trained yet.
 
@@ -87,6 +88,8 @@ class DeepTrainer:
             move, in zeros and ones), "index", or an array `[N, H]`.
           max_depth: of an array game, moves of a play that are learnt from; what comes after them is played out. None
             measures random plays, and takes twice the longest.
+          tree: of an array game that is small enough, `jaxcfr.lower(game)`: evaluations are exact, on it, and there are
+            `strategy` and `profile`. Training does not look at it.
 
         Raises:
           OptionError: an argument makes no sense.
@@ -102,6 +105,7 @@ class DeepTrainer:
         self.workers = integer("workers", workers)
         self.lowered: LoweredGame | None = None
         self.rules: TreeRules | ArrayRules
+        self._asked: TreeRules | None = None  # where strategies are asked for
         game = load_game(game) if isinstance(game, str) else game
         self.name = game.name if isinstance(game, LoweredGame) else game_name(game)
         self._features = (features, history_features, max_depth)
@@ -109,7 +113,16 @@ class DeepTrainer:
             if features is not None:
                 raise OptionError("an array game brings its own features: leave features out, or lower the game")
             self.rules = array_rules(game, _depth(game, max_depth, self._key))
+            if tree is not None:
+                if not isinstance(tree, LoweredGame) or tree.infosets is None:
+                    raise OptionError(f"tree has to be jaxcfr.lower({self.name}'s array game), not {tree!r:.80}")
+                if hasattr(game, "features") and type(game).features is not ArrayGame.features:
+                    raise OptionError("a game with features of its own cannot be evaluated on a tree: leave tree out")
+                self.lowered = tree
+                self._asked = tree_rules(tree, None, game, numbered=True)
         else:
+            if tree is not None:
+                raise OptionError("tree is for array games: this one is lowered")
             arrays = None
             if isinstance(game, LoweredGame):
                 self.lowered = game
@@ -117,8 +130,9 @@ class DeepTrainer:
                 arrays = game.array_game() if hasattr(game, "array_game") else None
                 self.lowered = lower(game if arrays is None else arrays)
             seen = history_features if self.algorithm.values else None
-            tree = game if self.lowered is None else self.lowered
-            self.rules = tree_rules(tree, features, arrays, seen)
+            self.rules = self._asked = tree_rules(
+                game if self.lowered is None else self.lowered, features, arrays, seen
+            )
         self._state: DeepState | None = None
         self.history: list[dict[str, Any]] = []
         self._seconds = 0.0
@@ -183,7 +197,7 @@ class DeepTrainer:
         if checkpoint_every is not None and checkpoint is None:
             raise OptionError("checkpoint_every needs checkpoint, the file")
         if target is not None:
-            if isinstance(self.rules, ArrayRules):
+            if self._asked is None:
                 raise OptionError("target needs a tree: NashConv is not known without one")
             if isinstance(target, bool) or not isinstance(target, int | float | np.number) or not target >= 0:
                 raise OptionError(f"target has to be a NashConv of at least 0, not {target!r}")
@@ -250,6 +264,12 @@ class DeepTrainer:
           OptionError: the game was not lowered; take `policy`.
         """
         rules = self._tree_rules("strategy")
+        if isinstance(self.rules, ArrayRules):
+            if self.workers > 1:
+                raise OptionError("of an array game there is one run's strategy only: train with workers=1")
+            if self.algorithm.keeps_past:
+                return _average(rules, self.algorithm, self.state)
+            return _average_on(rules, self.algorithm, self.policy())
         if self.workers == 1:
             return _average(rules, self.algorithm, self.state)
         each = _average_many(rules, self.algorithm, self.state)
@@ -311,8 +331,8 @@ class DeepTrainer:
             "visited": float(np.asarray(self.state.visited).sum()),
             "losses": self.losses().tolist(),
         }
-        if isinstance(self.rules, TreeRules):
-            record |= evaluate(self.rules.tree, self.strategy())
+        if self._asked is not None:
+            record |= evaluate(self._asked.tree, self.strategy())
         else:
             means, errors = self.against(uniform_policy, plays)
             record |= {"versus_uniform": means, "standard_error": errors}
@@ -362,11 +382,12 @@ class DeepTrainer:
         return exploitability_bound(self.rules.game, policies, as_key(seed), plays, method)
 
     def _tree_rules(self, name: str) -> TreeRules:
-        if isinstance(self.rules, ArrayRules):
+        if self._asked is None:
             raise OptionError(
-                f"{self.name} was given as an array game and not lowered, so there is no {name}; see policy"
+                f"{self.name} was given as an array game, not lowered: there is no {name}, but a policy(); of a small "
+                "game, tree=jaxcfr.lower(game) makes one"
             )
-        return self.rules
+        return self._asked
 
     # Files
 
@@ -468,6 +489,7 @@ _init = jax.jit(algorithms.init)
 _run = jax.jit(lambda rules, algorithm, state: algorithms.iterate(rules, algorithm, state))
 _average = jax.jit(average.average_strategy)
 _average_networks = jax.jit(average.average_networks)
+_average_on = jax.jit(lambda rules, algorithm, policy: average.asked_strategy(rules, algorithm, policy.params))
 _init_many = jax.jit(jax.vmap(algorithms.init, in_axes=(None, None, 0)))
 _run_many = jax.jit(jax.vmap(algorithms.iterate, in_axes=(None, None, 0)))
 _average_many = jax.jit(jax.vmap(average.average_strategy, in_axes=(None, None, 0)))

@@ -297,7 +297,7 @@ class Trainer:
         shown = progress and jax.process_index() == 0
         with _interrupts() as interrupts, progress_bar(shown) as bar:
             bar.start("training", self.iterations_done + iterations, self.iterations_done)
-            path = None if checkpoint is None else _path(checkpoint)
+            path = None if checkpoint is None else file_path(checkpoint)
             self.run(iterations, Watch(interrupts, bar, eval_every, target_exploitability, path, checkpoint_every))
         self._ended(interrupts)
         return self
@@ -607,7 +607,7 @@ class Trainer:
             **settings,
         }
         if jax.process_index() == 0:
-            checkpoint.write(_path(path), facts, arrays)
+            checkpoint.write(file_path(path), facts, arrays)
 
     def same_locks(self, other: Trainer) -> bool:
         """Whether another trainer of the same game has the same locks."""
@@ -649,8 +649,10 @@ class Trainer:
             layout or dtype; or no game was given, and there is none of the name in the file. Says whether the
             checkpoint before it is still there.
         """
-        shown = _path(path)
+        shown = file_path(path)
         facts, arrays = checkpoint.read(shown)
+        if facts.get("kind") == "deep":
+            raise CheckpointError(f"{shown}: a run of jaxcfr.deep: load it with DeepTrainer.load")
         try:
             if game_or_tree is None:
                 game_or_tree = _by_name(facts["game"])
@@ -706,7 +708,8 @@ def _interrupts() -> Interrupts:
     return Interrupts(*([signal.SIGINT] if jax.process_count() == 1 else []))
 
 
-def _path(path: Any) -> str:
+def file_path(path: Any) -> str:
+    """The path as text; raises `CheckpointError` for what is none."""
     try:
         text = os.fspath(path)
     except TypeError as error:

@@ -84,8 +84,3 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     _compiled_quickly = is_quick(item)
     with compiling_quickly() if _compiled_quickly else contextlib.nullcontext():
         return (yield)
-
-
-@pytest.fixture
-def quick_compilation() -> None:
-    """What all tests do that do not carry the mark `full_compilation`."""

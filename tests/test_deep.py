@@ -17,6 +17,7 @@ from jaxcfr import deep
 from jaxcfr.deep import algorithms, walks
 from jaxcfr.deep.learning import Item
 from jaxcfr.deep.rules import sums_by_row
+from jaxcfr.deep.tokens import token_features
 from jaxcfr.deep.walks import FollowOne, FollowSome, Walker, follow_all, hand_up
 from jaxcfr.errors import CheckpointError, OptionError, SolverError
 from jaxcfr.games.array_game import CHANCE, TERMINAL
@@ -177,6 +178,47 @@ def test_expectations_are_handed_up():
     below = algorithms.expected_below(tape, q)
     assert below[:, 0].tolist() == [2.0, 5.0, 0.0]
     assert algorithms.returns_of(tape)[:, 0].tolist() == [5.0, 5.0, 5.0]
+
+
+def test_what_there_is_no_room_for_is_left_out_at_random():
+    """Of two actions at each of 1,024 histories there is room for half: not all of them are the same action."""
+    width = 1024
+    followed = jnp.ones((width, 2), bool)
+
+    @jax.jit
+    @jax.vmap
+    def drawn(key):
+        parent, action, active, weight = walks._fitted(jax.random.uniform(key, (width,)), followed)
+        return action.mean(), weight.sum(), active.all(), jnp.unique(parent * 2 + action, size=width).shape[0]
+
+    share, total, active, _ = drawn(jax.random.split(jax.random.key(0), 200))
+    # One by one they would vary by 1 / 64; of each pair one is drawn.
+    assert abs(float(share.mean()) - 0.5) < 0.01
+    assert 0.005 < float(share.std()) < 0.03
+    assert np.all(np.asarray(total) == 2 * width)
+    assert active.all()
+
+
+@pytest.mark.parametrize("total", [1, 37, 64, 65, 100, 128, 129, 500])
+def test_thinning_draws_different_children_and_weighs_them(total):
+    width = 64
+    rng = np.random.default_rng(total)
+    followed = np.zeros(width * 8, bool)
+    followed[rng.choice(width * 8, total, replace=False)] = True
+    followed = followed.reshape(width, 8)
+    sums = np.zeros((width, 8))
+    fitted = jax.jit(walks._fitted)
+    for seed in range(300):
+        u = jax.random.uniform(jax.random.key(seed), (width,))
+        parent, action, active, weight = map(np.asarray, fitted(u, jnp.asarray(followed)))
+        pairs = list(zip(parent[active], action[active], strict=True))
+        assert len(set(pairs)) == len(pairs) == min(total, width)
+        assert all(followed[pair] for pair in pairs)
+        for pair, w in zip(pairs, weight[active], strict=True):
+            sums[pair] += w / 300
+    # Each counts as 1 in the mean; a weight of w comes up once in w times.
+    most = max(1, -(-total // width))
+    assert np.all(np.abs(sums[followed] - 1) < 5 * np.sqrt((most - 1) / 300) + 1e-6)
 
 
 # Memory
@@ -426,8 +468,18 @@ def test_a_trainer_goes_on_to_the_bit(tiny, kuhn, tmp_path):
     profile = whole.profile()
     assert jaxcfr.head_to_head(jaxcfr.load_game("kuhn_poker"), profile, jaxcfr.UniformPlayer()).exact
     assert profile.iterations == 4
-    with pytest.raises(CheckpointError, match="another tree"):
-        deep.DeepTrainer.load(tmp_path / "run.ckpt", "leduc_poker")
+    for wrong, message in (
+        ({"game": "leduc_poker"}, "another tree here, or other features"),
+        ({"features": "index"}, "other features"),
+        ({"algorithm": dataclasses.replace(algorithm, gamma=3.0)}, "made with another gamma"),
+        ({"algorithm": deep.DoubleNeuralCFR()}, "a run of DeepCFR, not of DoubleNeuralCFR"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            deep.DeepTrainer.load(tmp_path / "run.ckpt", **{"game": kuhn[1], **wrong})
+    with pytest.raises(CheckpointError, match=r"load it with DeepTrainer.load"):
+        jaxcfr.Trainer.load(tmp_path / "run.ckpt")
+    with pytest.raises(CheckpointError, match="not the path of a file"):
+        trainer.save(None)
     own = dataclasses.replace(algorithm, network=Module())
     deep.DeepTrainer(kuhn[1], own).save(tmp_path / "own.ckpt")
     with pytest.raises(CheckpointError, match="give the algorithm"):
@@ -536,6 +588,12 @@ def test_interrupts_keep_what_was_done(tiny, kuhn, monkeypatch):
     assert trainer.iterations_done == 2
 
 
+def test_parts_of_sets_are_not_mixed_up():
+    keys = [frozenset({("a", 1), ("b", 2)}), frozenset({("a", 2), ("b", 1)}), frozenset(), frozenset({frozenset()})]
+    (table,) = token_features([keys])
+    assert len(np.unique(table, axis=0)) == 4
+
+
 def test_features(kuhn):
     arrays, lowered = kuhn
     plain = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"))
@@ -552,6 +610,13 @@ def test_features(kuhn):
     assert len(np.unique(np.asarray(paths), axis=0)) == 58
 
 
+class Narrow(Module):
+    """One number for all actions."""
+
+    def apply(self, params, features, legal):
+        return (features @ params["kernel"])[:, :1]
+
+
 def bare_kuhn():
     return jaxcfr.lower(jaxcfr.load_game("kuhn_poker")).tree
 
@@ -559,13 +624,27 @@ def bare_kuhn():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: deep.DeepCFR(walks=0), "walks has to be a positive integer, not 0"),
+        (lambda: deep.DeepCFR(walks=0), "walks has to be an integer from 1 to 32,768, not 0"),
         (lambda: deep.DeepCFR(walks=64, width=32), "width is 32, but 64 walks have to begin there"),
         (lambda: deep.DeepCFR(network=deep.mlp), "call it: mlp"),
         (lambda: deep.DeepCFR(network=3), "network has to be a pair of functions"),
         (lambda: deep.DeepCFR(optimiser="adam"), "optimiser has to be one of optax"),
         (lambda: deep.DeepCFR(learning_rate=-1.0), "learning_rate"),
         (lambda: deep.DREAM(exploration=0.0), "exploration has to lie above 0"),
+        (lambda: deep.DREAM(exploration=np.float32(1.5)), "exploration has to lie above 0"),
+        (lambda: deep.DeepCFR(gamma=jnp.asarray(-1.0)), "gamma has to be a number of at least 0"),
+        (lambda: deep.DeepCFR(learning_rate=lambda t: 1e-3), "schedules are optax's"),
+        (lambda: deep.DeepCFR(network=deep.linear), r"call it: linear\(...\)"),
+        (lambda: deep.DeepCFR(walks=10**6), "walks has to be an integer from 1"),
+        (lambda: deep.DeepTrainer("kuhn_poker", deep.DeepCFR(network=deep.tabular(6))), "a table takes one number"),
+        (
+            lambda: deep.DeepTrainer("kuhn_poker", deep.DeepCFR(network=deep.tabular(2)), features="index"),
+            "the advantage table has 2 rows, and 6 are needed",
+        ),
+        (lambda: deep.DeepTrainer("kuhn_poker", deep.DeepCFR(network=Narrow())), r"gives \(2, 1\) for two rows"),
+        (lambda: deep.DeepTrainer("kuhn_poker", deep.DREAM(), history_features=None), "sees whole histories"),
+        (lambda: deep.DeepTrainer("kuhn_poker", deep.DREAM(), history_features=[[1], [2, 3]]), "an array"),
+        (lambda: deep.DeepTrainer("kuhn_poker", max_depth=3), "max_depth is for array games"),
         (lambda: deep.mlp(0), "width has to be a positive integer"),
         (lambda: deep.DeepTrainer("kuhn_poker", deep.DeepCFR), r"call it: DeepCFR\(\)"),
         (lambda: deep.DeepTrainer("kuhn_poker", jaxcfr.dcfr()), "algorithm has to be one such as"),

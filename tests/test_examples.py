@@ -40,7 +40,7 @@ def line(output: str, start: str) -> list[float]:
     return next(numbers(line[len(start) :]) for line in output.splitlines() if line.startswith(start))
 
 
-def test_custom_game(run, quick_compilation):
+def test_custom_game(run):
     output = run("custom_game.py", "--quick")
     found, exact = numbers(re.search(r"value .*", output)[0])
     # Three days, one visit: the violator complies to the end unless it pays to violate.
@@ -48,7 +48,7 @@ def test_custom_game(run, quick_compilation):
     assert line(output, "exploitability")[0] < 1e-5
 
 
-def test_sweep(run, quick_compilation):
+def test_sweep(run):
     output = run("sweep.py", "--quick")
     rows = [numbers(row) for row in output.splitlines() if re.match(r" *\d\.\d\d ", row)]
     assert len(rows) == 3
@@ -66,7 +66,7 @@ def test_compare_variants(run):
     assert line(output, "pdcfr_plus")[2] == pytest.approx(1.10483e-7, rel=0.005)
 
 
-def test_blueprint_and_subgame(run, quick_compilation):
+def test_blueprint_and_subgame(run):
     output = run("blueprint_and_subgame.py", "--quick")
     before = line(output, "exploitability of the blueprint")[0]
     assert line(output, "after solving again, resolve")[0] < before + 1e-3
@@ -74,7 +74,7 @@ def test_blueprint_and_subgame(run, quick_compilation):
     assert line(output, "after solving again, unsafe")[0] > before + 1e-2  # it promises nothing
 
 
-def test_own_variant(run, quick_compilation):
+def test_own_variant(run):
     output = run("own_variant.py", "--quick")
     assert line(output, "power 1.0:") == line(output, "cfr_plus :")  # the power 1 is regret matching
     assert line(output, "power 2.0:") != line(output, "power 1.0:")

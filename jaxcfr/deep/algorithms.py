@@ -34,9 +34,10 @@ from jaxcfr.deep.learning import (
 )
 from jaxcfr.deep.options import number_option
 from jaxcfr.deep.past import Past, no_past
-from jaxcfr.deep.reservoir import ReservoirBuffer
+from jaxcfr.deep.reservoir import MAX_CAPACITY, ReservoirBuffer
 from jaxcfr.deep.rules import Ask, Rules
 from jaxcfr.deep.walks import (
+    MAX_WIDTH,
     Choose,
     FollowOne,
     FollowSome,
@@ -139,11 +140,10 @@ class DeepAlgorithm:
     """Whether a network learns what actions are worth."""
 
     def __post_init__(self) -> None:
-        for name in ("walks", "steps", "capacity", "average_steps", "past_networks"):
-            integer(name, getattr(self, name))
-        for name in ("width", "batch_size"):
-            if getattr(self, name) is not None:
-                integer(name, getattr(self, name))
+        limits = {"walks": MAX_WIDTH, "width": MAX_WIDTH, "capacity": MAX_CAPACITY}
+        for name in ("walks", "steps", "capacity", "average_steps", "past_networks", "width", "batch_size"):
+            if getattr(self, name) is not None or name not in ("width", "batch_size"):
+                integer(name, getattr(self, name), 1, limits.get(name))
         if self.width is not None and self.width < self.walks:
             raise OptionError(f"width is {self.width}, but {self.walks} walks have to begin there: raise it")
         for name in ("network", "average_network", "value_network"):
@@ -153,8 +153,10 @@ class DeepAlgorithm:
             raise OptionError(f"optimiser has to be one of optax, such as optax.adam(1e-3), not {self.optimiser!r}")
         if not isinstance(self.reset, bool):
             raise OptionError(f"reset has to be True or False, not {self.reset!r}")
-        number_option("learning_rate", self.learning_rate)
-        number_option("gamma", self.gamma)
+        if callable(self.learning_rate):
+            raise OptionError("learning_rate is a number: schedules are optax's, optimiser=optax.adam(schedule)")
+        number_option(self, "learning_rate")
+        number_option(self, "gamma")
 
     # What differs: see the classes below.
 
@@ -198,7 +200,7 @@ class DeepAlgorithm:
         """W, the width of the frontier."""
         if self.width is not None:
             return self.width
-        return 4 * self.walks if self.branches else self.walks
+        return min(4 * self.walks, MAX_WIDTH) if self.branches else self.walks
 
     def training(self, kind: str) -> Training:
         """How networks of a kind are trained: "advantage", "value" or "average"."""
@@ -337,7 +339,9 @@ def update(rules: Rules, algorithm: DeepAlgorithm, state: DeepState, player: int
     players = list(state.players)
     players[player] = me
     if not algorithm.keeps_past:
-        # Of the next player, whose actions were drawn from its strategy: it was met as often as its own reach says.
+        # Of the next player, whose actions were drawn from its strategy: it was met as often as its own reach says. (A
+        # game's only player is met at all that it can do, whatever it does.) With more than two players the draws of
+        # the others are weighted out, as far as their strategies are positive.
         theirs = flat.seen.who == after
         items = Item(
             observed=rules.observe(flat.front.states, flat.seen, after),
@@ -534,9 +538,7 @@ class _WithValues(DeepAlgorithm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number_option("exploration", self.exploration)
-        if isinstance(self.exploration, float | int) and not 0 < self.exploration <= 1:
-            raise OptionError(f"exploration has to lie above 0 and be at most 1, not {self.exploration!r}")
+        number_option(self, "exploration", 1.0)
 
     def choose(self, t: Array) -> Choose:
         return FollowOne(at(self.exploration, t))
@@ -613,7 +615,7 @@ class DeepDCFRPlus(_WithValues):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number_option("alpha", self.alpha)
+        number_option(self, "alpha")
 
     def target(self, before: Array, items: Item, t: Array) -> Array:
         return self.discount(t - 1) * jax.nn.relu(before) + items.target

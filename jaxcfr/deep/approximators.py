@@ -44,7 +44,7 @@ def require_approximator(network: Any, name: str = "network") -> Any:
     """The approximator itself; raises `OptionError` for what has no `init` and `apply`."""
     if callable(getattr(network, "init", None)) and callable(getattr(network, "apply", None)):
         return network
-    hint = "; call it: mlp()" if network in (mlp, linear, tabular) else ""
+    hint = f"; call it: {network.__name__}(...)" if network in (mlp, linear, tabular) else ""
     raise OptionError(
         f"{name} has to be a pair of functions init(key, features, legal) and apply(params, features, legal), as "
         f"mlp() is, not {network!r}{hint}"
@@ -114,7 +114,17 @@ def linear() -> Any:
 class _Tabular:
     size: int
 
+    @property
+    def table_size(self) -> int:
+        """Rows; a `DeepTrainer` checks that they are enough."""
+        return self.size
+
     def init(self, key: Array, features: Array, legal: Array) -> Params:
+        if features.shape[-1] != 1:
+            raise OptionError(
+                f'a table takes one number, and there are {features.shape[-1]} features: features="index" (and '
+                'history_features="index") make one'
+            )
         return jnp.zeros((self.size, legal.shape[-1]), jnp.float32)
 
     def apply(self, params: Params, features: Array, legal: Array) -> Array:

@@ -79,7 +79,9 @@ def past_weights(mine: PlayerState, algorithm: DeepAlgorithm, t: Array) -> Array
     number = past.played
     there = (number > 0) & (number <= t)
     safe = jnp.where(there, number, 1.0)
-    return jnp.where(there, (safe / jnp.maximum(t, 1)) ** at(algorithm.gamma, safe), 0)
+    # Where there were more than are kept, each stands for as many.
+    stands_for = jnp.maximum(past.met / number.shape[0], 1).astype(jnp.float32)
+    return jnp.where(there, stands_for * (safe / jnp.maximum(t, 1)) ** at(algorithm.gamma, safe), 0)
 
 
 def average_strategy(rules: TreeRules, algorithm: DeepAlgorithm, state: DeepState) -> Strategy:

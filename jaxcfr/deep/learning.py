@@ -152,10 +152,12 @@ def train(
         return items, features, weight / jnp.where(total > 0, total, 1)
 
     items, _, weight = batch(first, None if training.batch is None else MEASURED)
-    square = jnp.sum(weight[:, None] * jnp.where(items.mask, jnp.square(items.target), 0)) / jnp.maximum(
-        jnp.sum(weight[:, None] * items.mask), 1e-30
-    )
-    scale = jnp.where(square > 0, jnp.sqrt(square), 1) if training.measured else jnp.ones((), jnp.float32)
+    # In units of the largest one, so that squares of tiny or huge numbers stay in range.
+    largest = jnp.max(jnp.where(items.mask & (weight > 0)[:, None], jnp.abs(items.target), 0))
+    unit = jnp.where(largest > 0, largest, 1)
+    square = jnp.sum(weight[:, None] * jnp.where(items.mask, jnp.square(items.target / unit), 0))
+    square = square / jnp.maximum(jnp.sum(weight[:, None] * items.mask), 1e-30)
+    scale = jnp.where(square > 0, jnp.sqrt(square), 1) * unit if training.measured else jnp.ones((), jnp.float32)
 
     def loss(params: Params, key: Array) -> Array:
         items, features, weight = batch(key, training.batch)

@@ -16,6 +16,7 @@ from jaxcfr.deep.approximators import Params
 from jaxcfr.deep.average import average_policy, past_weights, played
 from jaxcfr.errors import OptionError
 from jaxcfr.games.array_game import ArrayHistory, Describe, features
+from jaxcfr.regret.schedules import at
 
 
 class _Plays:
@@ -86,7 +87,7 @@ class PastPolicy(_Plays):
         chosen = []
         for player, mine in enumerate(self.players):
             weights = past_weights(mine, self.algorithm, self.t.astype(jnp.float32))
-            first = (1 / jnp.maximum(self.t, 1)).astype(jnp.float32) ** self.algorithm.gamma
+            first = (1 / jnp.maximum(self.t, 1)).astype(jnp.float32) ** at(self.algorithm.gamma, jnp.ones(()))
             logits = jnp.log(jnp.concatenate([weights, first[None]]))
             chosen.append(jax.random.categorical(jax.random.fold_in(key, player), logits).astype(jnp.int32))
         return dataclasses.replace(self, chosen=tuple(chosen))

@@ -510,8 +510,11 @@ def _history_features(tree: GameTree, given: Any) -> np.ndarray:
     if isinstance(given, str) and given == "index":
         return np.arange(count, dtype=np.float32)[:, None]
     if not isinstance(given, str):
-        table = np.asarray(given, np.float32)
-        if table.ndim != 2 or table.shape[0] != count or not np.isfinite(table).all():
+        try:
+            table = np.asarray(given, np.float32)
+        except (TypeError, ValueError) as error:
+            raise OptionError(f"history_features: an array [{count}, H] of numbers is needed: {error}") from error
+        if table.ndim != 2 or table.shape[0] != count or not table.shape[1] or not np.isfinite(table).all():
             raise OptionError(f"history_features has shape {table.shape}: [{count}, H] is needed, all finite")
         return table
     if given != "path":

@@ -22,8 +22,9 @@ def tokens(key: Any, place: tuple[Hashable, ...] = ()) -> Iterator[tuple[Hashabl
         for number, letter in enumerate(key):
             yield (*place, number, letter)
     elif isinstance(key, frozenset):
+        yield (*place, "length", len(key))
         for part in key:
-            yield from tokens(part, (*place, "has"))
+            yield (*place, "has", part)
     else:
         yield (*place, type(key).__name__, key)
 

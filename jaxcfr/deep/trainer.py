@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import os
+import hashlib
 import signal
 import time
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from jaxcfr.profile import Profile
 from jaxcfr.progress import progress_bar
 from jaxcfr.regret.average import init_sum
 from jaxcfr.solve import strategy_of_sums
-from jaxcfr.trainer import evaluate
+from jaxcfr.trainer import evaluate, file_path
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.lower import LoweredGame, lower
@@ -129,10 +130,18 @@ class DeepTrainer:
             elif not isinstance(game, GameTree):
                 arrays = game.array_game() if hasattr(game, "array_game") else None
                 self.lowered = lower(game if arrays is None else arrays)
+            if max_depth is not None:
+                raise OptionError("max_depth is for array games: this one is lowered, and walks go to its end")
+            if self.algorithm.values and history_features is None:
+                raise OptionError(
+                    f"{type(self.algorithm).__name__} has a network that sees whole histories: history_features has to "
+                    'be "path", "index" or an array'
+                )
             seen = history_features if self.algorithm.values else None
             self.rules = self._asked = tree_rules(
                 game if self.lowered is None else self.lowered, features, arrays, seen
             )
+        _check_networks(self.rules, self.algorithm)
         self._state: DeepState | None = None
         self.history: list[dict[str, Any]] = []
         self._seconds = 0.0
@@ -203,7 +212,7 @@ class DeepTrainer:
                 raise OptionError(f"target has to be a NashConv of at least 0, not {target!r}")
             eval_every = 10 if eval_every is None else eval_every
         if checkpoint is not None:
-            require_writable(os.fspath(checkpoint), CheckpointError)
+            require_writable(file_path(checkpoint), CheckpointError)
         end = self.iterations_done + iterations
         with Interrupts(signal.SIGINT) as interrupts, progress_bar(progress) as bar:
             bar.start("training", end, self.iterations_done)
@@ -403,16 +412,19 @@ class DeepTrainer:
         state = self.state
         if self.workers == 1:
             state = jax.tree.map(lambda leaf: leaf[None], state)
-        try:
-            algorithm = checkpoint.encode_setting(self.algorithm)
-        except CheckpointError:
-            algorithm = None
-        seed = self.seed if isinstance(self.seed, int) else np.asarray(jax.random.key_data(self._key)).tolist()
+        settings = _encoded(self.algorithm)
+        seed: Any = {
+            "key": np.asarray(jax.random.key_data(self._key)).tolist(),
+            "impl": str(jax.random.key_impl(self._key)),
+        }
+        seed = self.seed if isinstance(self.seed, int) else seed
         facts = {
             "kind": "deep",
             "game": self.name,
             "rules": _fingerprint(self.rules),
-            "algorithm": algorithm,
+            "dtype": str(self.rules.tree.dtype) if isinstance(self.rules, TreeRules) else "",
+            "arrays": isinstance(self.rules, ArrayRules),
+            "settings": settings,
             "class": type(self.algorithm).__name__,
             "iterations": self.iterations_done,
             "workers": self.workers,
@@ -421,7 +433,7 @@ class DeepTrainer:
             "seconds": self._seconds,
             "history": self.history,
         }
-        checkpoint.write(os.fspath(path), facts, checkpoint.arrays_of(state))
+        checkpoint.write(file_path(path), facts, checkpoint.arrays_of(state))
 
     @staticmethod
     def load(
@@ -442,21 +454,25 @@ class DeepTrainer:
         Raises:
           CheckpointError: there is no such file, it is damaged, of another game or of other settings.
         """
-        shown = os.fspath(path)
+        shown = file_path(path)
         facts, arrays = checkpoint.read(shown)
         try:
             if facts.get("kind") != "deep":
                 raise CheckpointError(f"{shown}: this is a checkpoint of jaxcfr.Trainer: load it with Trainer.load")
             if algorithm is None:
-                if facts["algorithm"] is None:
+                unknown = [name for name, value in facts["settings"].items() if value == UNKNOWN]
+                if unknown:
                     raise CheckpointError(
-                        f"{shown}: its network or optimiser is not one of jaxcfr's own: give the algorithm, "
-                        f"DeepTrainer.load(path, game, {facts['class']}(network=...))"
+                        f"{shown}: its {' and '.join(unknown)} is not one of jaxcfr's own: give the algorithm, "
+                        f"DeepTrainer.load(path, game, {facts['class']}({unknown[0]}=...))"
                     )
-                algorithm = checkpoint.decode_setting(facts["algorithm"])
+                algorithm = _decoded(facts["class"], facts["settings"])
+            elif isinstance(algorithm, DeepAlgorithm):
+                _check_settings(shown, facts, algorithm)
             seed = facts["seed"]
-            seed = seed if isinstance(seed, int) else jax.random.wrap_key_data(jnp.asarray(seed, jnp.uint32))
-            on_arrays = facts["rules"] == ""
+            if isinstance(seed, dict):
+                seed = jax.random.wrap_key_data(jnp.asarray(seed["key"], jnp.uint32), impl=seed["impl"])
+            on_arrays = facts["arrays"]
             if game is None:
                 game = load_game(facts["game"])
                 game = game.array_game() if on_arrays else game
@@ -469,9 +485,13 @@ class DeepTrainer:
                 history_features=history_features,
                 max_depth=facts["max_depth"] if on_arrays else None,
             )
+            if not on_arrays and facts["dtype"] != str(trainer.tree.dtype):
+                raise CheckpointError(
+                    f"{shown}: made in {facts['dtype']}, and {trainer.name} is {trainer.tree.dtype} here"
+                )
             if _fingerprint(trainer.rules) != facts["rules"]:
                 raise CheckpointError(
-                    f"{shown}: made for {facts['game']}, and {trainer.name} has another tree or layout"
+                    f"{shown}: made for {facts['game']}, and {trainer.name} has another tree here, or other features"
                 )
             like = _init(trainer.rules, trainer.algorithm, trainer._key)
             state = checkpoint.state_from(like, arrays, trainer.workers)
@@ -501,6 +521,34 @@ def _placed(keys: Array) -> Array:
     if len(devices) == 1 or keys.shape[0] % len(devices):
         return keys
     return jax.device_put(keys, NamedSharding(Mesh(np.asarray(devices), ("workers",)), PartitionSpec("workers")))  # type: ignore[no-untyped-call]
+
+
+def _check_networks(rules: TreeRules | ArrayRules, algorithm: DeepAlgorithm) -> None:
+    """Raises `OptionError` where a network does not fit the game."""
+    cases: list[tuple[str, Any, Any, Any]] = []
+    for player in range(rules.num_players):
+        _, features, legal = rules.example(player)
+        known = rules.features[player] if isinstance(rules, TreeRules) else None
+        cases += [(kind, features, legal, known) for kind in ("advantage", "average")]
+        if algorithm.values:
+            known = rules.history_features if isinstance(rules, TreeRules) else None
+            cases.append(("value", rules.history_example()[1], legal, known))
+    for kind, features, legal, known in cases:
+        network = algorithm.training(kind).network
+        two, both = jnp.concatenate([features, features]), jnp.concatenate([legal, legal])
+
+        def said(two: Array, both: Array, network: Any = network) -> Any:
+            return network.apply(network.init(jax.random.key(0), two, both), two, both)
+
+        shape = getattr(jax.eval_shape(said, two, both), "shape", None)
+        if shape != both.shape:
+            raise OptionError(
+                f"the {kind} network gives {shape if shape is not None else 'no array'} for two rows of features: one "
+                f"number for each of the {both.shape[1]} actions is needed, {both.shape}"
+            )
+        size = getattr(network, "table_size", None)
+        if size is not None and known is not None and known.size and float(jnp.max(known)) >= size:
+            raise OptionError(f"the {kind} table has {size} rows, and {int(jnp.max(known)) + 1} are needed")
 
 
 def _on_arrays(game: Any) -> bool:
@@ -535,5 +583,45 @@ def _depth(game: Any, given: int | None, key: Array) -> int:
 
 
 def _fingerprint(rules: TreeRules | ArrayRules) -> str:
-    """Tells lowered games apart; array games are told apart by the shapes of their networks."""
-    return checkpoint.fingerprint(rules.tree) if isinstance(rules, TreeRules) else ""
+    """Tells games and features apart; array games, whose rules are functions, by their names."""
+    if isinstance(rules, ArrayRules):
+        return game_name(rules.game)
+    digest = hashlib.sha256(checkpoint.fingerprint(rules.tree).encode())
+    for table in (*rules.features, rules.history_features):
+        if table is not None:
+            digest.update(repr(table.shape).encode() + np.ascontiguousarray(table).tobytes())
+    return digest.hexdigest()
+
+
+UNKNOWN = "?"
+"""Stands for a setting that no file can hold."""
+
+
+def _encoded(algorithm: DeepAlgorithm) -> dict[str, Any]:
+    """The settings as JSON has them."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(algorithm):
+        try:
+            found[field.name] = checkpoint.encode_setting(getattr(algorithm, field.name))
+        except CheckpointError:
+            found[field.name] = UNKNOWN
+    return found
+
+
+def _decoded(name: str, settings: dict[str, Any]) -> DeepAlgorithm:
+    kind = getattr(algorithms, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, DeepAlgorithm)):
+        raise CheckpointError(f"this jaxcfr has no algorithm {name!r}")
+    return kind(**{field: checkpoint.decode_setting(value) for field, value in settings.items()})
+
+
+def _check_settings(shown: str, facts: dict[str, Any], algorithm: DeepAlgorithm) -> None:
+    """Raises `CheckpointError` where a run was made with other settings than those given."""
+    if facts["class"] != type(algorithm).__name__:
+        raise CheckpointError(f"{shown}: a run of {facts['class']}, not of {type(algorithm).__name__}")
+    given = _encoded(algorithm)
+    other = [
+        name for name, value in facts["settings"].items() if value != UNKNOWN and given[name] not in (value, UNKNOWN)
+    ]
+    if other:
+        raise CheckpointError(f"{shown}: made with another {' and '.join(other)} than the algorithm given")

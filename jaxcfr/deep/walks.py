@@ -2,7 +2,7 @@
 
 All walks of a batch go down together. At a history of the player who learns, several of its actions are followed;
 everybody else's are drawn from their strategies. Where more histories would follow than the frontier has room for, as
-many as fit are drawn, all equally likely. Every history carries the probability with which it was followed, so that the
+many as fit are drawn. Every history carries the probability with which it was followed, so that the
 values that are handed up again are unbiased whatever was left out:
 
     v(h) = sum_a sigma(a) q(h, a),   q(h, a) = b(h, a) + [a followed] (v(ha) - b(h, a)) / probability of following it
@@ -35,7 +35,10 @@ Uniforms = Callable[..., Array]
 Choose = Callable[[Uniforms, Array, Array, Array, Array], tuple[Array, Array]]
 """choose(uniforms, legal, sigma, depth, until) -> which own actions are followed `[n, A]`, with which probability."""
 
-CHANCE_DRAW, PLAYER_DRAW, CHOICE, ROTATION = 0, 1, 2, 3
+CHANCE_DRAW, PLAYER_DRAW, CHOICE, THINNING = 0, 1, 2, 3
+
+MAX_WIDTH = 2**15
+"""Histories of one depth, at most: their products have to fit 32 bits."""
 
 MAX_STEPS = 10_000
 """Plays that go on for longer are broken off, with a payoff of NaN."""
@@ -202,9 +205,9 @@ class Walker:
         slot = jnp.arange(width, dtype=jnp.int32)
         if self.single:
             parent, action = slot, jnp.argmax(followed, axis=1).astype(jnp.int32)
-            active, thinned = followed.any(1), jnp.ones((), jnp.float32)
+            active, thinned = followed.any(1), jnp.ones(width, jnp.float32)
         else:
-            parent, action, active, thinned = _fitted(uniforms(ROTATION, 1)[0], followed, width)
+            parent, action, active, thinned = _fitted(uniforms(THINNING, width), followed)
         who = seen.who[parent]
         here = Seen(who, seen.legal[parent], None if seen.row is None else seen.row[parent])
         states = jax.tree.map(lambda leaf: leaf[parent], front.states)
@@ -265,35 +268,38 @@ class Walker:
         return jax.tree.map(choose, after_chance, after, states)
 
 
-def _fitted(u: Array, followed: Array, width: int) -> tuple[Array, Array, Array, Array]:
-    """As many of the actions followed as there is room for, each of them equally likely.
+def _fitted(u: Array, followed: Array) -> tuple[Array, Array, Array, Array]:
+    """As many of the actions followed as there is room for.
 
-    Systematic sampling with a random rotation: child number j is kept with probability width / total exactly.
+    Where there are too many, they are divided into W runs of neighbours, as long as each other but for one, and one of
+    each run is drawn: stratified sampling, in which the draws of different runs have nothing to do with each other.
 
     Args:
-      u: drawn from [0, 1).
+      u: `[W]` drawn from [0, 1).
       followed: `[W, A]` bool.
 
     Returns:
-      Per slot of the next depth the history above it, the action, and whether there is any; and one by the probability
-      with which each is kept.
+      Per slot of the next depth the history above it, the action, whether there is any, and one by the probability with
+      which it was drawn, `[W]` each.
     """
+    width = followed.shape[0]
     count = followed.sum(1, dtype=jnp.int32)
     stop = jnp.cumsum(count)
     total = stop[-1]
     slot = jnp.arange(width, dtype=jnp.int32)
-    fits = total <= width
     step, rest = total // width, total % width
-    turn = jnp.minimum((u * total).astype(jnp.int32), jnp.maximum(total - 1, 0))
-    spread = (slot * step + (slot * rest) // width + turn) % jnp.maximum(total, 1)
-    child = jnp.where(fits, slot, spread)
+    # Widths are limited so that this product fits.
+    begin = slot * step + (slot * rest) // width
+    size = (slot + 1) * step + ((slot + 1) * rest) // width - begin
+    drawn = begin + jnp.minimum((u * size).astype(jnp.int32), jnp.maximum(size - 1, 0))
+    fits = total <= width
+    child = jnp.where(fits, slot, drawn)
     active = slot < jnp.minimum(total, width)
     parent = jnp.minimum(jnp.searchsorted(stop, child, side="right"), width - 1).astype(jnp.int32)
     nth = child - (stop - count)[parent]
     running = jnp.cumsum(followed[parent].astype(jnp.int32), axis=1)
     action = jnp.argmax(running > nth[:, None], axis=1).astype(jnp.int32)
-    thinned = jnp.where(fits, 1, total.astype(jnp.float32) / width)
-    return parent, action, active, thinned
+    return parent, action, active, jnp.where(fits, 1, size).astype(jnp.float32)
 
 
 # Which of its own actions a walk follows

@@ -440,9 +440,10 @@ def solve(
             run.write_report(device)
     if run.stopped_by is None:
         return 0
-    saved = f"the average so far is saved in {out}" if run.saved else "nothing is saved"
+    told = [f"the average so far is saved in {out}"] if run.saved else []
     if checkpoint is not None and not split:
-        saved += f", and {checkpoint} goes on from here"
+        told.append(f"{checkpoint} goes on from here")
+    saved = " and ".join(told) or "nothing is saved"
     _note(f"stopped after {_count(trainer.iterations_done, 'iteration')}; {saved}")
     return 128 + run.stopped_by
 
@@ -813,7 +814,7 @@ def convert(
 @app.command()
 def exploit(
     game: GameArgument,
-    profile: ProfileArgument,
+    profile: PlayerArgument,
     dtype: Annotated[
         Dtype,
         typer.Option(
@@ -830,18 +831,21 @@ def exploit(
     from jaxcfr.facts import promise
     from jaxcfr.profile import Profile
     from jaxcfr.trainer import evaluate
+    from jaxcfr.tree.convert import uniform_strategy
 
-    loaded = Profile.load(profile)
+    loaded = None if profile == "uniform" else Profile.load(profile)
     root = load_game(game)
     with _precision(dtype):
         device = _device()
         lowered = _lower(root, dtype, max_nodes)
-        result = evaluate(lowered.tree, loaded.to_strategy(lowered))
+        strategy = uniform_strategy(lowered.tree) if loaded is None else loaded.to_strategy(lowered)
+        result = evaluate(lowered.tree, strategy)
     if as_json:
         _write(_json_line(result))
         return
     players = zip(result["expected_payoffs"], result["gains"], strict=True)
-    _write(f"{printable(lowered.name)}: {printable(_made_by(loaded))}, evaluated in {dtype} on {device}\n")
+    made_by = "the uniform strategy" if loaded is None else printable(_made_by(loaded))
+    _write(f"{printable(lowered.name)}: {made_by}, evaluated in {dtype} on {device}\n")
     _write_table(
         ["player", "payoff", "best response", "gain"],
         [[str(p), f"{payoff:.9g}", f"{payoff + gain:.9g}", f"{gain:.6g}"] for p, (payoff, gain) in enumerate(players)],

@@ -163,8 +163,9 @@ def test_solve_saves_what_exploit_and_show_read(command, json_lines, tmp_path):
     assert len(out.splitlines()) == 2 + 2 * 12
 
 
-def test_exploit_table(command, uniform):
-    status, out, err = command("exploit", "kuhn_poker", uniform)
+@pytest.mark.parametrize("given", ["a file", "the word"])
+def test_exploit_table(command, uniform, given):
+    status, out, err = command("exploit", "kuhn_poker", uniform if given == "a file" else "uniform")
     assert (status, err) == (0, "")
     assert re.search(r"NashConv +0\.916667\n", out)
     assert re.search(r"exploitability +0\.458333\n", out)

@@ -41,8 +41,12 @@ def strict(text):
 
 
 @pytest.fixture
-def command(capsys):
-    """Runs the command in this process: from arguments to (status, standard output, standard error)."""
+def command(capsys, monkeypatch):
+    """Runs the command in this process: from arguments to (status, standard output, standard error).
+
+    As in a pipe, whatever the terminal is that the tests were started in.
+    """
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def run(*arguments):
         capsys.readouterr()

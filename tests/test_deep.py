@@ -283,7 +283,7 @@ class Module:
 
 @pytest.mark.parametrize("network", [deep.mlp(16, 2), deep.linear(), deep.tabular(30), Module()])
 def test_approximators(network):
-    features, legal = jnp.ones((5, 3)), jnp.ones((5, 4), bool)
+    features, legal = jnp.ones((5, 1)), jnp.ones((5, 4), bool)
     params = network.init(jax.random.key(0), features, legal)
     out = network.apply(params, features, legal)
     assert out.shape == (5, 4)

@@ -289,11 +289,7 @@ class Trainer:
             require_constant_sum(self.tree, "target_exploitability", "look at nash_conv in the history instead")
             target_exploitability = real("target_exploitability", target_exploitability, 0)
             eval_every = EVERY if eval_every is None else eval_every
-        for name, value in (("eval_every", eval_every), ("checkpoint_every", checkpoint_every)):
-            if value is not None:
-                integer(name, value)
-        if checkpoint_every is not None and checkpoint is None:
-            raise OptionError("checkpoint_every needs checkpoint, the file")
+        check_cadence(eval_every, checkpoint, checkpoint_every)
         shown = progress and jax.process_index() == 0
         with _interrupts() as interrupts, progress_bar(shown) as bar:
             bar.start("training", self.iterations_done + iterations, self.iterations_done)
@@ -706,6 +702,15 @@ class Trainer:
 def _interrupts() -> Interrupts:
     """Ctrl-C as a note; not with several processes, which could not agree on where to stop."""
     return Interrupts(*([signal.SIGINT] if jax.process_count() == 1 else []))
+
+
+def check_cadence(eval_every: Any, checkpoint: Any, checkpoint_every: Any) -> None:
+    """Raises `OptionError` unless these arguments of `train` make sense."""
+    for name, value in (("eval_every", eval_every), ("checkpoint_every", checkpoint_every)):
+        if value is not None:
+            integer(name, value)
+    if checkpoint_every is not None and checkpoint is None:
+        raise OptionError("checkpoint_every needs checkpoint, the file")
 
 
 def file_path(path: Any) -> str:

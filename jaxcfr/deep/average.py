@@ -73,7 +73,11 @@ def played(mine: PlayerState, algorithm: DeepAlgorithm, index: Array, features: 
 
 
 def past_weights(mine: PlayerState, algorithm: DeepAlgorithm, t: Array) -> Array:
-    """How much each past network counts, `[T]`: t^gamma for the one that was played in iteration t."""
+    """How much each past network counts: t^gamma for the one that was played in iteration t.
+
+    Returns:
+      `[T + 1]`, in units of the weight of iteration t; the last one is of the uniform strategy of the first iteration.
+    """
     past = mine.past
     assert past is not None
     number = past.played
@@ -81,7 +85,9 @@ def past_weights(mine: PlayerState, algorithm: DeepAlgorithm, t: Array) -> Array
     safe = jnp.where(there, number, 1.0)
     # Where there were more than are kept, each stands for as many.
     stands_for = jnp.maximum(past.met / number.shape[0], 1).astype(jnp.float32)
-    return jnp.where(there, stands_for * (safe / jnp.maximum(t, 1)) ** at(algorithm.gamma, safe), 0)
+    weights = jnp.where(there, stands_for * (safe / jnp.maximum(t, 1)) ** at(algorithm.gamma, safe), 0)
+    first = (1 / jnp.maximum(t, 1)) ** at(algorithm.gamma, jnp.ones(()))
+    return jnp.append(weights, first.astype(weights.dtype))
 
 
 def average_strategy(rules: TreeRules, algorithm: DeepAlgorithm, state: DeepState) -> Strategy:
@@ -107,9 +113,8 @@ def average_strategy(rules: TreeRules, algorithm: DeepAlgorithm, state: DeepStat
 
             return jax.lax.cond(w[index] > 0, reached, lambda: total), None
 
-        first = (1 / jnp.maximum(state.t, 1)).astype(jnp.float32) ** at(algorithm.gamma, jnp.ones(()))
-        total = first.astype(treeplex.dtype) * treeplex.realization_weights(treeplex.uniform)[:-1]
-        total, _ = jax.lax.scan(add, total, jnp.arange(weights.shape[0]))
+        total = weights[-1].astype(treeplex.dtype) * treeplex.realization_weights(treeplex.uniform)[:-1]
+        total, _ = jax.lax.scan(add, total, jnp.arange(weights.shape[0] - 1))
         sums.append(init_sum(total))
     return strategy_of_sums(rules.tree, tuple(sums), None)
 

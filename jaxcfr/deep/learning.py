@@ -140,7 +140,7 @@ def train(
       targets: from items and their features to items with the targets to learn.
     """
     network = training.network
-    first, *keys = jax.random.split(key, 2) if not training.steps else jax.random.split(key, 1 + training.steps)
+    keys = jax.random.split(key, 1 + training.steps)
     memory = learner.memory
 
     def batch(key: Array, size: int | None) -> tuple[Item, Array, Array]:
@@ -151,7 +151,7 @@ def train(
         total = weight.sum()
         return items, features, weight / jnp.where(total > 0, total, 1)
 
-    items, _, weight = batch(first, None if training.batch is None else MEASURED)
+    items, _, weight = batch(keys[0], None if training.batch is None else MEASURED)
     # In units of the largest one, so that squares of tiny or huge numbers stay in range.
     largest = jnp.max(jnp.where(items.mask & (weight > 0)[:, None], jnp.abs(items.target), 0))
     unit = jnp.where(largest > 0, largest, 1)
@@ -171,7 +171,7 @@ def train(
         return (optax.apply_updates(params, update), state), value
 
     begin = (params, training.optimiser.init(params))
-    (params, _), losses = jax.lax.scan(step, begin, jnp.stack(keys))
+    (params, _), losses = jax.lax.scan(step, begin, keys[1:])
     tenth = max(training.steps // 10, 1)
     shown = jnp.stack([losses[:tenth].mean(), losses[-tenth:].mean()])
     return Learner(params, scale, memory, learner.updates + 1, shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,6 @@ from jaxcfr.deep.approximators import Params
 from jaxcfr.deep.average import average_policy, past_weights, played
 from jaxcfr.errors import OptionError
 from jaxcfr.games.array_game import ArrayHistory, Describe, features
-from jaxcfr.regret.schedules import at
 
 
 class _Plays:
@@ -34,13 +33,9 @@ class _Plays:
             )
         arrays = game.arrays
         state = jax.tree.map(jnp.asarray, game.state)
-        weights = np.asarray(_asked(self, arrays, state, player), np.float64)
+        weights = np.asarray(cast(Any, self)(arrays, state, player), np.float64)
         index = int(rng.choice(len(weights), p=weights / weights.sum()))
         return Describe(arrays).action(index)
-
-
-def _asked(policy: Any, game: Any, state: Any, player: int) -> Array:
-    return jax.jit(lambda policy, state: policy(game, state, player))(policy, state)
 
 
 @jax.tree_util.register_dataclass
@@ -87,9 +82,8 @@ class PastPolicy(_Plays):
         chosen = []
         for player, mine in enumerate(self.players):
             weights = past_weights(mine, self.algorithm, self.t.astype(jnp.float32))
-            first = (1 / jnp.maximum(self.t, 1)).astype(jnp.float32) ** at(self.algorithm.gamma, jnp.ones(()))
-            logits = jnp.log(jnp.concatenate([weights, first[None]]))
-            chosen.append(jax.random.categorical(jax.random.fold_in(key, player), logits).astype(jnp.int32))
+            drawn = jax.random.categorical(jax.random.fold_in(key, player), jnp.log(weights))
+            chosen.append(drawn.astype(jnp.int32))
         return dataclasses.replace(self, chosen=tuple(chosen))
 
     def __call__(self, game: Any, state: Any, player: int) -> Array:

@@ -18,7 +18,15 @@ from jax import Array
 from jaxcfr.deep.learning import Item
 from jaxcfr.deep.tokens import token_features
 from jaxcfr.errors import OptionError
-from jaxcfr.games.array_game import CHANCE, chance_is_enumerable, features, one_hot, possible_outcomes, sample_chance
+from jaxcfr.games.array_game import (
+    CHANCE,
+    chance_is_enumerable,
+    draw_at,
+    features,
+    one_hot,
+    possible_outcomes,
+    sample_chance,
+)
 from jaxcfr.traversal.randomness import unit
 from jaxcfr.traversal.walks import draw, look, take
 from jaxcfr.tree.game_tree import GameTree, Strategy
@@ -272,11 +280,7 @@ class ArrayRules:
         def outcome(state: Any, bits: Array) -> Array:
             if not chance_is_enumerable(self.game):
                 return sample_chance(self.game, state, jax.random.key(bits))
-            running = jnp.cumsum(possible_outcomes(self.game, state).astype(jnp.float32))
-            found = running > unit(bits) * running[-1]
-            # Never one without probability, whatever the rounding.
-            last = jnp.argmax(running)
-            return jnp.where(found.any(), jnp.argmax(found), last)
+            return draw_at(unit(bits), possible_outcomes(self.game, state).astype(jnp.float32))
 
         def one(state: Any, bits: Array) -> Any:
             action = jnp.where(self.game.player(state) == CHANCE, outcome(state, bits), 0)

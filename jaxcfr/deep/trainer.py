@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxcfr import checkpoint
 from jaxcfr.arguments import integer
-from jaxcfr.array_play import uniform_policy
+from jaxcfr.array_play import sample_play, uniform_policy
 from jaxcfr.bounds import ExploitabilityBound, exploitability_bound
 from jaxcfr.deep import algorithms, average
 from jaxcfr.deep.algorithms import DeepAlgorithm, DeepCFR, DeepState
@@ -25,7 +25,7 @@ from jaxcfr.deep.policies import NetworkPolicy, PastPolicy
 from jaxcfr.deep.rules import ArrayRules, TreeRules, array_rules, tree_rules
 from jaxcfr.errors import CheckpointError, OptionError, SolverError
 from jaxcfr.files import require_writable
-from jaxcfr.games.array_game import TERMINAL, ArrayGame, is_array_game, sample_chance
+from jaxcfr.games.array_game import ArrayGame, is_array_game
 from jaxcfr.games.base import game_name
 from jaxcfr.games.registry import load_game
 from jaxcfr.interrupts import Interrupts
@@ -34,7 +34,7 @@ from jaxcfr.profile import Profile
 from jaxcfr.progress import progress_bar
 from jaxcfr.regret.average import init_sum
 from jaxcfr.solve import strategy_of_sums
-from jaxcfr.trainer import evaluate, file_path
+from jaxcfr.trainer import check_cadence, evaluate, file_path
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.lower import LoweredGame, lower
@@ -109,7 +109,6 @@ class DeepTrainer:
         self._asked: TreeRules | None = None  # where strategies are asked for
         game = load_game(game) if isinstance(game, str) else game
         self.name = game.name if isinstance(game, LoweredGame) else game_name(game)
-        self._features = (features, history_features, max_depth)
         if _on_arrays(game):
             if features is not None:
                 raise OptionError("an array game brings its own features: leave features out, or lower the game")
@@ -200,11 +199,7 @@ class DeepTrainer:
           SolverError: numbers came out infinite or not as numbers; says what was kept.
         """
         integer("iterations", iterations, 0)
-        for name, value in (("eval_every", eval_every), ("checkpoint_every", checkpoint_every)):
-            if value is not None:
-                integer(name, value)
-        if checkpoint_every is not None and checkpoint is None:
-            raise OptionError("checkpoint_every needs checkpoint, the file")
+        check_cadence(eval_every, checkpoint, checkpoint_every)
         if target is not None:
             if self._asked is None:
                 raise OptionError("target needs a tree: NashConv is not known without one")
@@ -560,23 +555,10 @@ def _depth(game: Any, given: int | None, key: Array) -> int:
     if given is not None:
         return integer("max_depth", given, 1, 10_000)
 
+    policies = [uniform_policy] * int(game.num_players)
+
     def play(key: Array) -> Array:
-        def more(carry: tuple[Any, Array, Array]) -> Array:
-            state, _, steps = carry
-            return (game.player(state) != TERMINAL) & (steps < MAX_DEPTH)
-
-        def step(carry: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
-            state, key, steps = carry
-            key, chance, pick = jax.random.split(key, 3)
-            legal = game.legal_actions(state)
-            drawn = jax.random.categorical(pick, jnp.where(legal, 0.0, -jnp.inf))
-            action = jnp.where(game.player(state) < 0, sample_chance(game, state, chance), drawn).astype(jnp.int32)
-            state = jax.tree.map(lambda old, new: new.astype(old.dtype), state, game.step(state, action))
-            return state, key, steps + 1
-
-        begin = (jax.tree.map(jnp.asarray, game.init()), key, jnp.zeros((), jnp.int32))
-        steps: Array = jax.lax.while_loop(more, step, begin)[2]
-        return steps
+        return sample_play(game, policies, key, max_steps=MAX_DEPTH).steps
 
     lengths = jax.jit(jax.vmap(play))(jax.random.split(jax.random.fold_in(key, 1), MEASURED_PLAYS))
     return int(min(2 * int(lengths.max()), MAX_DEPTH))

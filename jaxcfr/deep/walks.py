@@ -26,7 +26,7 @@ import numpy as np
 from jax import Array
 
 from jaxcfr.deep.rules import Ask, Rules, Seen
-from jaxcfr.games.array_game import CHANCE, TERMINAL
+from jaxcfr.games.array_game import CHANCE, TERMINAL, draw_at
 from jaxcfr.traversal.randomness import EDGE, STEP, mix, unit
 
 Uniforms = Callable[..., Array]
@@ -372,11 +372,8 @@ def drawn_uniforms(words: Array, depth: Array, purpose: int, *shape: int) -> Arr
 
 def drawn_from(u: Array, probabilities: Array) -> Array:
     """One action by each row `[n, A]`, never one without probability, from draws `[n]`: int32 `[n]`."""
-    running = jnp.cumsum(probabilities, axis=1)
-    below = u[:, None].astype(probabilities.dtype) * running[:, -1:]
-    found = (probabilities > 0) & (running > below)
-    last = probabilities.shape[1] - 1 - jnp.argmax(probabilities[:, ::-1] > 0, axis=1)
-    return jnp.where(found.any(1), jnp.argmax(found, axis=1), last).astype(jnp.int32)
+    found: Array = jax.vmap(draw_at)(u, probabilities)
+    return found
 
 
 def hand_up(tape: Tape, player: int, baseline: Array | None = None) -> Values:

@@ -177,10 +177,15 @@ def as_float(values: Any) -> Array:
 
 def draw(key: Array, weights: Array) -> Array:
     """An int32 scalar, drawn in proportion to `weights` `[A]` (not negative, not all zero); never one of weight 0."""
+    return draw_at(jax.random.uniform(key, dtype=weights.dtype), weights)
+
+
+def draw_at(u: Array, weights: Array) -> Array:
+    """What `draw` draws where its uniform number is u, from [0, 1)."""
     possible = weights > 0
     reached = jnp.cumsum(weights)
     # Below the largest sum whatever the rounding of the sums.
-    below = jax.random.uniform(key, dtype=weights.dtype) * reached.max()
+    below = u * reached.max()
     found = possible & (reached > below)
     last = weights.shape[0] - 1 - jnp.argmax(possible[::-1])
     return jnp.where(found.any(), jnp.argmax(found), last).astype(jnp.int32)

@@ -537,6 +537,11 @@ def test_past_networks_are_averaged_by_own_reach(kuhn):
     assert jaxcfr.expected_payoffs(lowered.tree, on_tree.strategy())[0] == pytest.approx(exact, abs=1e-5)
     played = jaxcfr.expected_payoffs_sampled(arrays, [policy, policy], jax.random.key(0), 40_000)
     assert abs(played.mean[0] - exact) < 4 * played.standard_error[0]
+    game, rng = jaxcfr.as_game(arrays), np.random.default_rng(0)
+    with pytest.raises(OptionError, match="draws a network for each play"):
+        jaxcfr.play_out(game, [policy, policy], rng)
+    begun = policy.begin(jax.random.key(0))
+    assert sum(jaxcfr.play_out(game, [begun, begun], rng)) == 0
     with pytest.raises(OptionError, match="draws a strategy for each play"):
         trainer.exploitability_bound(jaxcfr.LocalBestResponse())
 

@@ -21,6 +21,9 @@ from jaxcfr.games.array_game import ArrayHistory, Describe, features
 class _Plays:
     """Plays plain games too, history by history; see `jaxcfr.play.Player`."""
 
+    begun = True
+    """Whether it can play as it is."""
+
     def act_stochastic(self, game: Any, player: int, rng: np.random.Generator) -> Hashable:
         """The action of `player` at a history that `jaxcfr.as_game` made.
 
@@ -30,6 +33,10 @@ class _Plays:
         if not isinstance(game, ArrayHistory):
             raise OptionError(
                 f"a network learnt on arrays plays jaxcfr.as_game(game.array_game()), not {type(game).__name__}"
+            )
+        if not self.begun:
+            raise OptionError(
+                "this policy draws a network for each play: policy.begin(jax.random.key(seed)) is what plays one"
             )
         arrays = game.arrays
         state = jax.tree.map(jnp.asarray, game.state)
@@ -69,13 +76,20 @@ class PastPolicy(_Plays):
       players: what belongs to each player.
       algorithm: whose networks they are.
       t: iterations done.
-      chosen: per player the number of the network, or T for the uniform strategy.
+      chosen: per player the number of the network, or T for the uniform strategy; T + 1 before `begin`.
     """
 
     players: tuple[PlayerState, ...]
     algorithm: DeepAlgorithm
     t: Array
     chosen: tuple[Array, ...]
+
+    @property
+    def begun(self) -> bool:  # type: ignore[override]
+        """Whether `begin` was called."""
+        past = self.players[0].past
+        assert past is not None
+        return bool(self.chosen[0] <= past.played.shape[0])
 
     def begin(self, key: Array) -> PastPolicy:
         """The policy for one play."""

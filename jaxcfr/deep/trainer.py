@@ -320,7 +320,7 @@ class DeepTrainer:
                 for player in state.players
             )
             count = lean[0].past.played.shape[0] if lean[0].past is not None else 0
-            return PastPolicy(lean, self.algorithm, state.t, tuple(jnp.asarray(count) for _ in lean))
+            return PastPolicy(lean, self.algorithm, state.t, tuple(jnp.asarray(count + 1) for _ in lean))
         return NetworkPolicy(_average_networks(self.rules, self.algorithm, state), self.algorithm)
 
     def evaluate(self, plays: int = PLAYS) -> dict[str, Any]:

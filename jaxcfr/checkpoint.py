@@ -14,6 +14,7 @@ dozen packages for a format without a checksum of the whole.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib
@@ -148,6 +149,21 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     return facts, arrays
 
 
+@contextlib.contextmanager
+def restoring(shown: str) -> Iterator[None]:
+    """What goes wrong while a run is made of the facts and arrays of the file `shown` becomes an error about it.
+
+    Raises:
+      CheckpointError: names the file, and what it lacks.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{shown}: this checkpoint lacks something: {error}") from error
+    except CheckpointError as error:
+        raise error if str(error).startswith(shown) else CheckpointError(f"{shown}: {error}") from error
+
+
 def _other(shown: str) -> str:
     before = shown + PREVIOUS
     return f"; the one before it is {before}" if os.path.exists(before) else ""
@@ -206,6 +222,20 @@ def state_from(like: Any, arrays: Mapping[str, np.ndarray], count: int) -> Any:
     if len(arrays) != len(leaves):
         raise CheckpointError("the checkpoint has arrays that this run does not keep")
     return jax.tree.unflatten(structure, leaves)
+
+
+def encode_seed(seed: Any) -> Any:
+    """A seed as JSON has it: an integer, or the words of a key with the name of its generator."""
+    if isinstance(seed, jax.Array):
+        return {"key": np.asarray(jax.random.key_data(seed)).tolist(), "impl": str(jax.random.key_impl(seed))}
+    return int(seed)
+
+
+def decode_seed(data: Any) -> Any:
+    """The inverse of `encode_seed`."""
+    if isinstance(data, dict):
+        return jax.random.wrap_key_data(jnp.asarray(data["key"], jnp.uint32), impl=data["impl"])
+    return data
 
 
 # Settings: variants, traversals, schedules

@@ -622,14 +622,11 @@ class Trainer:
 
     def _require_savable(self) -> dict[str, Any]:
         """The settings as JSON has them."""
-        seed: Any = self.seed
-        if isinstance(seed, jax.Array):
-            seed = {"key": np.asarray(jax.random.key_data(seed)).tolist(), "impl": str(jax.random.key_impl(seed))}
         return {
             "algorithm": checkpoint.encode_setting(self.algorithm),
             "regret": checkpoint.encode_setting(self.regret),
             "blends": {str(player): checkpoint.encode_setting(share) for player, (_, share) in self._blends.items()},
-            "seed": seed if isinstance(seed, dict) else int(seed),
+            "seed": checkpoint.encode_seed(self.seed),
         }
 
     @staticmethod
@@ -649,15 +646,13 @@ class Trainer:
         facts, arrays = checkpoint.read(shown)
         if facts.get("kind") == "deep":
             raise CheckpointError(f"{shown}: a run of jaxcfr.deep: load it with DeepTrainer.load")
-        try:
+        with checkpoint.restoring(shown):
             if game_or_tree is None:
                 game_or_tree = _by_name(facts["game"])
             lowered = _lowered(game_or_tree, facts["dtype"])
             tree = game_or_tree if lowered is None else lowered.tree
             _check_same(shown, facts, tree, "this tree" if lowered is None else lowered.name)
-            seed = facts["seed"]
-            if isinstance(seed, dict):
-                seed = jax.random.wrap_key_data(jnp.asarray(seed["key"], jnp.uint32), impl=seed["impl"])
+            seed = checkpoint.decode_seed(facts["seed"])
             trainer = Trainer(
                 game_or_tree if lowered is None else lowered,
                 checkpoint.decode_setting(facts["algorithm"]),
@@ -680,10 +675,6 @@ class Trainer:
             like = workers.begin(trainer.tree, trainer.regret, trainer.algorithm, 1, seed=seed).rounds[0]
             stacked = checkpoint.state_from(like, arrays, trainer.workers)
             trainer._resume(stacked, facts)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(f"{shown}: this checkpoint lacks something: {error}") from error
-        except CheckpointError as error:
-            raise error if str(error).startswith(shown) else CheckpointError(f"{shown}: {error}") from error
         return trainer
 
     def _resume(self, stacked: Any, facts: dict[str, Any]) -> None:

@@ -1,9 +1,9 @@
-"""Settings for all tests: 64-bit mode, quick compilation, a compilation cache, and reproducible random games."""
+"""For all tests: 64-bit mode, quick compilation, a compilation cache, reproducible random games, shared fixtures."""
 
 import contextlib
 import functools
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ import pytest
 import quick
 from hypothesis import settings
 from jax._src import compiler
+
+import jaxcfr
+from jaxcfr import cli
 
 jax.config.update("jax_enable_x64", True)
 
@@ -84,3 +87,32 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     _compiled_quickly = is_quick(item)
     with compiling_quickly() if _compiled_quickly else contextlib.nullcontext():
         return (yield)
+
+
+@pytest.fixture(scope="session")
+def kuhn() -> jaxcfr.LoweredGame:
+    """Kuhn poker, lowered."""
+    return jaxcfr.lower(jaxcfr.load_game("kuhn_poker"))
+
+
+@pytest.fixture(scope="session")
+def trainer(kuhn: jaxcfr.LoweredGame) -> jaxcfr.Trainer:
+    """A run of 40 iterations with four evaluations: to look at, not to train on."""
+    return jaxcfr.Trainer(kuhn, jaxcfr.full_tree(), workers=1).train(40, eval_every=10)
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command in this process: from arguments to (status, standard output, standard error).
+
+    As in a pipe, whatever the terminal is that the tests were started in.
+    """
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = cli.main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run

@@ -23,11 +23,6 @@ from jaxcfr import checkpoint, errors
 SAMPLER = jaxcfr.external_sampling(batch=4)
 
 
-@pytest.fixture(scope="module")
-def kuhn():
-    return jaxcfr.lower(jaxcfr.load_game("kuhn_poker"))
-
-
 @pytest.fixture
 def saved(kuhn, tmp_path):
     trainer = jaxcfr.Trainer(kuhn, SAMPLER, seed=3, workers=2).train(6)

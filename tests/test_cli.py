@@ -41,23 +41,6 @@ def strict(text):
 
 
 @pytest.fixture
-def command(capsys, monkeypatch):
-    """Runs the command in this process: from arguments to (status, standard output, standard error).
-
-    As in a pipe, whatever the terminal is that the tests were started in.
-    """
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-    def run(*arguments):
-        capsys.readouterr()
-        status = cli.main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
-
-
-@pytest.fixture
 def json_lines(command):
     def run(*arguments):
         status, out, _ = command(*arguments, "--json")

@@ -576,6 +576,9 @@ def test_without_a_tree(tmp_path):
         trainer.profile()
     with pytest.raises(OptionError, match="target needs a tree"):
         trainer.train(1, target=0.1)
+    for target in (-0.1, float("nan"), float("inf"), True, "small"):
+        with pytest.raises(OptionError, match="target has to be a number of at least 0"):
+            on_tree.train(1, target=target)
 
 
 def test_interrupts_keep_what_was_done(tiny, kuhn, monkeypatch):

@@ -33,11 +33,6 @@ from jaxcfr.tree.game_tree import GameTree, stack
 from jaxcfr.tree.lower import LoweredGame, _Walk, lower
 
 
-@pytest.fixture(scope="module")
-def kuhn() -> LoweredGame:
-    return lower(load_game("kuhn_poker"))
-
-
 def leaf(*payoffs: Any) -> Node:
     return Node(TERMINAL, payoffs=payoffs)
 

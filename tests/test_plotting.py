@@ -26,16 +26,6 @@ def _no_figure_left():
     pyplot.close("all")
 
 
-@pytest.fixture(scope="module")
-def kuhn():
-    return jaxcfr.lower(jaxcfr.load_game("kuhn_poker"))
-
-
-@pytest.fixture(scope="module")
-def trainer(kuhn):
-    return jaxcfr.Trainer(kuhn, jaxcfr.full_tree(), workers=1).train(40, eval_every=10)
-
-
 def texts(ax):
     ax.figure.canvas.draw()
     return [text.get_text() for text in ax.texts]

@@ -86,11 +86,6 @@ def random_strategy(lowered, seed):
 
 
 @pytest.fixture(scope="module")
-def kuhn():
-    return lower(load_game("kuhn_poker"))
-
-
-@pytest.fixture(scope="module")
 def kuhn_profile(kuhn):
     return Profile.from_strategy(kuhn, random_strategy(kuhn, 1), variant="dcfr_plus", iterations=7, seed=3)
 

@@ -16,7 +16,6 @@ import pytest
 from odd_game import KEYS, LABELS, SCRIPT, OddGame
 
 import jaxcfr
-from jaxcfr import cli
 from jaxcfr import trainer as trainer_module
 from jaxcfr.errors import OptionError, ProfileError, StrategyError
 from jaxcfr.facts import probability_text
@@ -59,26 +58,6 @@ class Page(html.parser.HTMLParser):
     @property
     def data(self):
         return json.loads(self.scripts["data"])
-
-
-@pytest.fixture(scope="module")
-def kuhn():
-    return jaxcfr.lower(jaxcfr.load_game("kuhn_poker"))
-
-
-@pytest.fixture(scope="module")
-def trainer(kuhn):
-    return jaxcfr.Trainer(kuhn, jaxcfr.full_tree(), workers=1).train(40, eval_every=10)
-
-
-@pytest.fixture
-def command(capsys):
-    def run(*arguments):
-        capsys.readouterr()
-        status = cli.main([str(argument) for argument in arguments])
-        return status, *capsys.readouterr()
-
-    return run
 
 
 # The page

@@ -27,11 +27,6 @@ from jaxcfr.regret import average as averages
 SAMPLER = jaxcfr.external_sampling(batch=4)
 
 
-@pytest.fixture(scope="module")
-def kuhn():
-    return jaxcfr.lower(jaxcfr.load_game("kuhn_poker"))
-
-
 def trainer(game, **settings):
     return jaxcfr.Trainer(game, **{"algorithm": SAMPLER, "seed": 5, "workers": 3, **settings})
 

@@ -297,11 +297,12 @@ class CFRDSolution:
                 f"{shown}: a solution of {facts.get('game')} with another cut, dtype or game than this decomposition "
                 f"of {decomposition.name}"
             )
-        if variant is None:
-            variant = checkpoint.decode_setting(facts.get("variant"))
-        if not isinstance(variant, RegretVariant):
-            raise CheckpointError(f"{shown}: its variant is none of the library's: give variant=")
-        state = checkpoint.state_from(trunks.begin(decomposition.trunk, variant), arrays, 1)
+        with checkpoint.restoring(shown):
+            if variant is None:
+                variant = checkpoint.decode_setting(facts["variant"])
+            if not isinstance(variant, RegretVariant):
+                raise CheckpointError("its variant is none of the library's: give variant=")
+            state = checkpoint.state_from(trunks.begin(decomposition.trunk, variant), arrays, 1)
         return CFRDSolution(decomposition, jax.tree.map(lambda leaf: leaf[0], state), variant)
 
     def state_for(self, decomposition: Decomposition, variant: RegretVariant) -> SolverState:

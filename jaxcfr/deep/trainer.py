@@ -16,7 +16,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxcfr import checkpoint
-from jaxcfr.arguments import integer
+from jaxcfr.arguments import integer, real
 from jaxcfr.array_play import sample_play, uniform_policy
 from jaxcfr.bounds import ExploitabilityBound, exploitability_bound
 from jaxcfr.deep import algorithms, average
@@ -203,8 +203,7 @@ class DeepTrainer:
         if target is not None:
             if self._asked is None:
                 raise OptionError("target needs a tree: NashConv is not known without one")
-            if isinstance(target, bool) or not isinstance(target, int | float | np.number) or not target >= 0:
-                raise OptionError(f"target has to be a NashConv of at least 0, not {target!r}")
+            target = real("target", target, 0)
             eval_every = 10 if eval_every is None else eval_every
         if checkpoint is not None:
             require_writable(file_path(checkpoint), CheckpointError)
@@ -408,11 +407,6 @@ class DeepTrainer:
         if self.workers == 1:
             state = jax.tree.map(lambda leaf: leaf[None], state)
         settings = _encoded(self.algorithm)
-        seed: Any = {
-            "key": np.asarray(jax.random.key_data(self._key)).tolist(),
-            "impl": str(jax.random.key_impl(self._key)),
-        }
-        seed = self.seed if isinstance(self.seed, int) else seed
         facts = {
             "kind": "deep",
             "game": self.name,
@@ -423,7 +417,7 @@ class DeepTrainer:
             "class": type(self.algorithm).__name__,
             "iterations": self.iterations_done,
             "workers": self.workers,
-            "seed": seed,
+            "seed": checkpoint.encode_seed(self.seed if isinstance(self.seed, int) else self._key),
             "max_depth": self.rules.max_depth,
             "seconds": self._seconds,
             "history": self.history,
@@ -451,7 +445,7 @@ class DeepTrainer:
         """
         shown = file_path(path)
         facts, arrays = checkpoint.read(shown)
-        try:
+        with checkpoint.restoring(shown):
             if facts.get("kind") != "deep":
                 raise CheckpointError(f"{shown}: this is a checkpoint of jaxcfr.Trainer: load it with Trainer.load")
             if algorithm is None:
@@ -464,9 +458,7 @@ class DeepTrainer:
                 algorithm = _decoded(facts["class"], facts["settings"])
             elif isinstance(algorithm, DeepAlgorithm):
                 _check_settings(shown, facts, algorithm)
-            seed = facts["seed"]
-            if isinstance(seed, dict):
-                seed = jax.random.wrap_key_data(jnp.asarray(seed["key"], jnp.uint32), impl=seed["impl"])
+            seed = checkpoint.decode_seed(facts["seed"])
             on_arrays = facts["arrays"]
             if game is None:
                 game = load_game(facts["game"])
@@ -493,10 +485,6 @@ class DeepTrainer:
             trainer._state = state if trainer.workers > 1 else jax.tree.map(lambda leaf: leaf[0], state)
             trainer.history = list(facts["history"])
             trainer._seconds = float(facts["seconds"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(f"{shown}: this checkpoint lacks something: {error}") from error
-        except CheckpointError as error:
-            raise error if str(error).startswith(shown) else CheckpointError(f"{shown}: {error}") from error
         return trainer
 
 

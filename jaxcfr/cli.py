@@ -19,7 +19,6 @@ import os
 import shlex
 import signal
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -43,6 +42,7 @@ from jaxcfr.interrupts import Interrupts
 from jaxcfr.progress import ProgressBar, printable, progress_bar
 
 if TYPE_CHECKING:
+    from jaxcfr.decomposition import CFRDSolution
     from jaxcfr.play import UniformPlayer
     from jaxcfr.profile import InfosetStrategy, Profile
     from jaxcfr.regret.variants import RegretVariant
@@ -186,6 +186,71 @@ PlayerArgument = Annotated[
         help="A file written by 'jaxcfr solve --out', or 'uniform': every legal action is equally likely.",
     ),
 ]
+IterationsOption = Annotated[
+    int,
+    typer.Option("--iterations", "-n", parser=_integer(0, MAX_ITERATIONS), metavar="N", help="How many iterations."),
+]
+RegretOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME:ARG=VALUE,...",
+        autocompletion=_complete_regret,
+        help="The regret variant with its hyperparameters, for example dcfr_plus:alpha=1.5,gamma=4 or "
+        "hs_dcfr:gamma_init=30 (whose total is by default the number of iterations).",
+    ),
+]
+UpdatesOption = Annotated[
+    Updates,
+    typer.Option(
+        parser=_one_of(Updates),
+        autocompletion=_complete_one_of(Updates),
+        metavar="alternating|simultaneous|best_response",
+        help="Whether players update one after the other, all at once, or each against a best response to itself "
+        "(CFR-BR; two players).",
+    ),
+]
+DtypeOption = Annotated[
+    Dtype | None,
+    typer.Option(
+        parser=_one_of(Dtype),
+        autocompletion=_complete_one_of(Dtype),
+        metavar="float32|float64",
+        help="Precision; where no default is shown it is float32, or float64 where JAX_ENABLE_X64 is set.",
+    ),
+]
+EvalEveryOption = Annotated[
+    int | None,
+    typer.Option(
+        parser=_integer(1),
+        metavar="N",
+        help="Iterations between evaluations; by default there are 10 in all, and for a curve they are after 1, 2, 5, "
+        "10, 20, ... iterations.",
+    ),
+]
+TargetOption = Annotated[
+    float | None,
+    typer.Option(
+        "--target-exploitability",
+        parser=_number,
+        metavar="X",
+        help="Stop at the first evaluation with an exploitability of at most this, in units of payoff; two-player "
+        "constant-sum games only.",
+    ),
+]
+CheckpointOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write all that is needed to go on into this file, at every evaluation, at the end, and after Ctrl-C; "
+        "the one before it stays as FILE.previous.",
+    ),
+]
+ResumeOption = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Go on from the file of --checkpoint, if it is there; --iterations counts from the beginning."
+    ),
+]
 SeedOption = Annotated[
     int | None, typer.Option(parser=_integer(0), metavar="INTEGER", help="Of all that is drawn by chance.")
 ]
@@ -197,6 +262,7 @@ MaxNodesOption = Annotated[
         help="Refuse games with more histories than this; by default 10,000,000.",
     ),
 ]
+JSONOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else: one object a line.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -217,21 +283,8 @@ def _root(
 @app.command()
 def solve(
     game: GameArgument,
-    iterations: Annotated[
-        int,
-        typer.Option(
-            "--iterations", "-n", parser=_integer(0, MAX_ITERATIONS), metavar="N", help="How many iterations."
-        ),
-    ] = 1000,
-    regret: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME:ARG=VALUE,...",
-            autocompletion=_complete_regret,
-            help="The regret variant with its hyperparameters, for example dcfr_plus:alpha=1.5,gamma=4 or "
-            "hs_dcfr:gamma_init=30 (whose total is by default the number of iterations).",
-        ),
-    ] = "dcfr_plus",
+    iterations: IterationsOption = 1000,
+    regret: RegretOption = "dcfr_plus",
     algorithm: Annotated[
         Algorithm,
         typer.Option(
@@ -267,25 +320,8 @@ def solve(
             help="For chance_sampling: how many outcomes are drawn at each chance move; by default 1.",
         ),
     ] = None,
-    updates: Annotated[
-        Updates,
-        typer.Option(
-            parser=_one_of(Updates),
-            autocompletion=_complete_one_of(Updates),
-            metavar="alternating|simultaneous|best_response",
-            help="Whether players update one after the other, all at once, or each against a best response to itself "
-            "(CFR-BR; two players).",
-        ),
-    ] = Updates.alternating,
-    dtype: Annotated[
-        Dtype | None,
-        typer.Option(
-            parser=_one_of(Dtype),
-            autocompletion=_complete_one_of(Dtype),
-            metavar="float32|float64",
-            help="Precision; float32 by default, float64 where JAX_ENABLE_X64 is set.",
-        ),
-    ] = None,
+    updates: UpdatesOption = Updates.alternating,
+    dtype: DtypeOption = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -295,21 +331,8 @@ def solve(
             "deterministic, so there nothing else depends on it.",
         ),
     ] = None,
-    eval_every: Annotated[
-        int | None,
-        typer.Option(
-            parser=_integer(1), metavar="N", help="Iterations between evaluations; by default there are 10 in all."
-        ),
-    ] = None,
-    target_exploitability: Annotated[
-        float | None,
-        typer.Option(
-            parser=_number,
-            metavar="X",
-            help="Stop at the first evaluation with an exploitability of at most this, in units of payoff; "
-            "two-player constant-sum games only.",
-        ),
-    ] = None,
+    eval_every: EvalEveryOption = None,
+    target_exploitability: TargetOption = None,
     out: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Save the average strategy as a profile, also after Ctrl-C."),
@@ -319,7 +342,7 @@ def solve(
         typer.Option(
             metavar="FILE",
             help="Draw the evaluations as a curve into this file (.png, .svg or .pdf), also after Ctrl-C; needs "
-            "matplotlib. Without --eval-every they are then after 1, 2, 5, 10, 20, ... iterations.",
+            "matplotlib.",
         ),
     ] = None,
     workers: Annotated[
@@ -337,21 +360,8 @@ def solve(
             "--split", help="Divide the iterations over the workers instead: one window of the timeline for each."
         ),
     ] = False,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write all that is needed to go on into this file, at every evaluation, at the end, and after "
-            "Ctrl-C; the one before it stays as FILE.previous.",
-        ),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on from the file of --checkpoint, if it is there; --iterations counts from the beginning.",
-        ),
-    ] = False,
+    checkpoint: CheckpointOption = None,
+    resume: ResumeOption = False,
     lock: Annotated[
         str | None,
         typer.Option(
@@ -361,9 +371,7 @@ def solve(
             "is then that of the game in which nobody deviates there.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a line, one at every evaluation, and nothing else.")
-    ] = False,
+    as_json: JSONOption = False,
     max_nodes: MaxNodesOption = None,
 ) -> int:
     """Solve GAME by counterfactual regret minimization and evaluate the average strategy.
@@ -460,56 +468,12 @@ def report(
             help="Report on this file, written by 'jaxcfr solve --out', which knows of no curve; else GAME is solved.",
         ),
     ] = None,
-    iterations: Annotated[
-        int | None,
-        typer.Option(
-            "--iterations",
-            "-n",
-            parser=_integer(0, MAX_ITERATIONS),
-            metavar="N",
-            help="How many iterations; by default 1000.",
-        ),
-    ] = None,
-    regret: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME:ARG=VALUE,...",
-            autocompletion=_complete_regret,
-            help="The regret variant, as for 'jaxcfr solve'; by default dcfr_plus.",
-        ),
-    ] = None,
-    updates: Annotated[
-        Updates | None,
-        typer.Option(
-            parser=_one_of(Updates),
-            autocompletion=_complete_one_of(Updates),
-            metavar="alternating|simultaneous|best_response",
-            help="As for 'jaxcfr solve'; by default alternating.",
-        ),
-    ] = None,
-    eval_every: Annotated[
-        int | None,
-        typer.Option(
-            parser=_integer(1),
-            metavar="N",
-            help="Iterations between the points of the curve; by default they are at 1, 2, 5, 10, 20, ...",
-        ),
-    ] = None,
-    target_exploitability: Annotated[
-        float | None,
-        typer.Option(
-            parser=_number, metavar="X", help="Stop at the first evaluation with an exploitability of at most this."
-        ),
-    ] = None,
-    dtype: Annotated[
-        Dtype,
-        typer.Option(
-            parser=_one_of(Dtype),
-            autocompletion=_complete_one_of(Dtype),
-            metavar="float32|float64",
-            help="Precision of solving and evaluating.",
-        ),
-    ] = Dtype.float64,
+    iterations: IterationsOption = 1000,
+    regret: RegretOption = "dcfr_plus",
+    updates: UpdatesOption = Updates.alternating,
+    eval_every: EvalEveryOption = None,
+    target_exploitability: TargetOption = None,
+    dtype: DtypeOption = Dtype.float64,
     max_nodes: MaxNodesOption = None,
 ) -> int:
     """Write a page about GAME and a strategy: facts, convergence, exploitability, every information set.
@@ -520,18 +484,12 @@ def report(
     from jaxcfr.report import write_report
 
     if profile is not None:
-        solving = {
-            "--iterations": iterations,
-            "--regret": regret,
-            "--updates": updates,
-            "--eval-every": eval_every,
-            "--target-exploitability": target_exploitability,
-        }
-        given = [name for name, value in solving.items() if value is not None]
+        solving = ("iterations", "regret", "updates", "eval_every", "target_exploitability")
+        given = [name for name in solving if _was_given(context, name)]
         if given:
-            raise OptionError(f"{given[0]} is for solving, and --profile gives a strategy that is there: choose one")
-    count = 1000 if iterations is None else iterations
-    variant, _ = parse_regret(regret or "dcfr_plus", count)
+            name = given[0].replace("_", "-")
+            raise OptionError(f"--{name} is for solving, and --profile gives a strategy that is there: choose one")
+    variant, _ = parse_regret(regret, iterations)
     _check_target(target_exploitability)
     loaded = None if profile is None else Profile.load(profile)
     root = load_game(game)
@@ -550,8 +508,8 @@ def report(
             return 0
         _require_target(lowered, target_exploitability)
         settings = {"algorithm": _traversal(Algorithm.full_tree, None, None, None), "regret": variant, "workers": 1}
-        trainer = _trainer(lowered, settings | {"updates": (updates or Updates.alternating).value}, None)
-        run = _Run(lowered, trainer, count, every=eval_every, target=target_exploitability)
+        trainer = _trainer(lowered, settings | {"updates": updates.value}, None)
+        run = _Run(lowered, trainer, iterations, every=eval_every, target=target_exploitability)
         run.run()
         begun = run.stopped_by is None or trainer.iterations_done > 0
         if begun:
@@ -562,6 +520,12 @@ def report(
         return 0
     _note(f"stopped after {_count(trainer.iterations_done, 'iteration')}; {written}")
     return 128 + run.stopped_by
+
+
+def _was_given(context: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _check_resume(resume: bool, checkpoint: str | None) -> None:
@@ -584,10 +548,7 @@ def solve_decomposed(
         str,
         typer.Option(metavar="DEPTH|round", help="Where subgames begin: a depth, or the end of the first round."),
     ],
-    iterations: Annotated[
-        int,
-        typer.Option("--iterations", "-n", parser=_integer(0, MAX_ITERATIONS), metavar="N", help="Of the trunk."),
-    ] = 1000,
+    iterations: IterationsOption = 1000,
     subgame_iterations: Annotated[
         int, typer.Option(parser=_integer(1, MAX_ITERATIONS), metavar="N", help="Of each subgame in each of them.")
     ] = 100,
@@ -595,10 +556,7 @@ def solve_decomposed(
         int,
         typer.Option(parser=_integer(1, MAX_ITERATIONS), metavar="N", help="Of subgames solved again, to evaluate."),
     ] = 1000,
-    regret: Annotated[
-        str,
-        typer.Option(metavar="NAME:ARG=VALUE,...", autocompletion=_complete_regret, help="The trunk's regret variant."),
-    ] = "dcfr_plus",
+    regret: RegretOption = "dcfr_plus",
     subgame_regret: Annotated[
         str,
         typer.Option(
@@ -613,44 +571,26 @@ def solve_decomposed(
             help="Limit for the trees of subgames and for solving them; beyond it they are lowered when needed.",
         ),
     ] = None,
-    dtype: Annotated[
-        Dtype | None,
-        typer.Option(
-            parser=_one_of(Dtype),
-            autocompletion=_complete_one_of(Dtype),
-            metavar="float32|float64",
-            help="Precision; float32 by default.",
-        ),
-    ] = None,
-    eval_every: Annotated[
-        int | None,
-        typer.Option(parser=_integer(1), metavar="N", help="Iterations between evaluations; by default 10 in all."),
-    ] = None,
-    target_exploitability: Annotated[
-        float | None,
-        typer.Option(parser=_number, metavar="X", help="Stop at the first evaluation of at most this."),
-    ] = None,
-    checkpoint: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Save the solution at every evaluation, and after Ctrl-C.")
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on from the file of --checkpoint, if it is there; --iterations counts from the beginning.",
-        ),
-    ] = False,
+    dtype: DtypeOption = None,
+    eval_every: EvalEveryOption = None,
+    target_exploitability: TargetOption = None,
+    checkpoint: CheckpointOption = None,
+    resume: ResumeOption = False,
     out: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Save the whole strategy, all subgames solved again, as a profile."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, and nothing else.")] = False,
+    as_json: JSONOption = False,
 ) -> int:
-    """Solve GAME by decomposition (CFR-D): a trunk, and subgames that are solved in each of its iterations."""
+    """Solve GAME by decomposition (CFR-D): a trunk, and subgames that are solved in each of its iterations.
+
+    Iterations and the regret variant are the trunk's. Seconds are those of all iterations so far, compilation included
+    and evaluations not.
+    """
     from jaxcfr.decomposition import CFRDSolution, cfr_d, decompose
 
-    variant, _ = parse_regret(regret, iterations)
-    inner, _ = parse_regret(subgame_regret, subgame_iterations)
+    variant, described = parse_regret(regret, iterations)
+    inner, inner_described = parse_regret(subgame_regret, subgame_iterations)
     try:
         where: int | str = cut if cut == "round" else int(cut)
     except ValueError:
@@ -660,52 +600,61 @@ def solve_decomposed(
     _check_target(target_exploitability)
     _check_resume(resume, checkpoint)
     root = load_game(game)
-    for file in (checkpoint, out):
-        if file is not None:
-            require_writable(file)
-    begin = time.perf_counter()
+    if checkpoint is not None:
+        require_writable(checkpoint, CheckpointError)
+    if out is not None:
+        require_writable(out)
+    _require_different({"--out": out, "--checkpoint": checkpoint})
     with _precision(dtype), Interrupts(signal.SIGINT, signal.SIGTERM) as signals:
-        limit = None if memory is None else int(memory * 1e6)
-        decomposition = decompose(root, where, memory_limit=limit, dtype=None if dtype is None else dtype.value)
+        device = _device()
+        with progress_bar() as progress:
+            progress.start(f"decomposing {game_name(root)}")
+            limit = None if memory is None else int(memory * 1e6)
+            decomposition = decompose(root, where, memory_limit=limit, dtype=None if dtype is None else dtype.value)
         solution = None
         if resume and checkpoint is not None and os.path.exists(checkpoint):
             solution = CFRDSolution.load(checkpoint, decomposition, variant)
             _check_counted(checkpoint, solution.t, iterations)
+        how = (
+            f"{described} in the trunk, {inner_described} in {_count(subgame_iterations, 'iteration')} of each "
+            f"subgame, {decomposition.dtype} on {device}"
+        )
+        if as_json:
+            _note(f"solving {decomposition.name} by CFR-D: {how}")
+        else:
+            _write(f"{printable(decomposition.report())}\n{how}\n")
+        run = _DecomposedRun(
+            iterations=iterations,
+            resolve_iterations=resolve_iterations,
+            every=eval_every or max(1, math.ceil(iterations / DEFAULT_EVALUATIONS)),
+            target=target_exploitability,
+            checkpoint=checkpoint,
+            as_json=as_json,
+            for_files=out is not None or checkpoint is not None,
+            signals=signals,
+        )
+        done = 0 if solution is None else solution.t
+        with progress_bar() as run.progress:
+            run.progress.start(f"solving {decomposition.name}", iterations, done)
+            settings: dict[str, Any] = {"solution": solution, "callback": run.watch, "every": 1}
+            solution = cfr_d(decomposition, iterations - done, subgame_iterations, variant, inner, **settings)
+            if iterations == done:
+                run.watch(solution)
+            if out is not None and signals.received is None:
+                solution.to_profile(resolve_iterations).save(out)
         if not as_json:
-            _write(decomposition.report() + "\n")
-        left = iterations - (0 if solution is None else solution.t)
-        every = eval_every or max(1, math.ceil(iterations / DEFAULT_EVALUATIONS))
-        rows = []
-        while True:
-            solution = cfr_d(decomposition, min(every, left), subgame_iterations, variant, inner, solution=solution)
-            left -= min(every, left)
-            if checkpoint is not None:
-                solution.save(checkpoint)
-            facts = {
-                "iterations": solution.t,
-                "exploitability": solution.exploitability(resolve_iterations),
-                "values": solution.value.tolist(),
-                "seconds": time.perf_counter() - begin,
-            }
-            if as_json:
-                _write(_json_line(facts))
-            rows.append([f"{solution.t:,}", f"{facts['exploitability']:.6g}", f"{facts['seconds']:.1f}"])
-            reached = target_exploitability is not None and facts["exploitability"] <= target_exploitability
-            if not left or reached or signals.received is not None:
-                break
-        if not as_json:
-            _write_table(["iterations", "exploitability", "seconds"], rows, numbers=True)
-        if out is not None and signals.received is None:
-            solution.to_profile(resolve_iterations).save(out)
+            run.write_report()
+            if out is not None and signals.received is None:
+                _write(f"The whole strategy is saved in {printable(out)}.\n")
     if signals.received is None:
         return 0
-    saved = f"the solution so far is saved in {checkpoint}" if checkpoint is not None else "nothing is saved"
+    saved = f"{checkpoint} goes on from here" if checkpoint is not None else "nothing is saved"
     _note(f"stopped after {_count(solution.t, 'iteration')}; {saved}")
     return 128 + signals.received
 
 
 @app.command()
-def games(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False) -> None:
+def games(as_json: JSONOption = False) -> None:
     """List the games that can be named, with their options."""
     if as_json:
         for info in list_games():
@@ -737,7 +686,7 @@ def games(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
 @app.command()
 def info(
     game: GameArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JSONOption = False,
     max_nodes: MaxNodesOption = None,
 ) -> None:
     """Show the size of GAME: players, histories, information sets, depth, payoffs, memory."""
@@ -815,16 +764,8 @@ def convert(
 def exploit(
     game: GameArgument,
     profile: PlayerArgument,
-    dtype: Annotated[
-        Dtype,
-        typer.Option(
-            parser=_one_of(Dtype),
-            autocompletion=_complete_one_of(Dtype),
-            metavar="float32|float64",
-            help="Precision of the evaluation.",
-        ),
-    ] = Dtype.float64,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    dtype: DtypeOption = Dtype.float64,
+    as_json: JSONOption = False,
     max_nodes: MaxNodesOption = None,
 ) -> None:
     """Evaluate PROFILE in GAME exactly: payoffs, what each player could gain, NashConv, exploitability."""
@@ -875,9 +816,7 @@ def show(
     limit: Annotated[
         int, typer.Option(parser=_integer(0), metavar="N", help="At most so many information sets; 0 for all.")
     ] = 40,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a line, one for every information set.")
-    ] = False,
+    as_json: JSONOption = False,
     max_nodes: MaxNodesOption = None,
 ) -> None:
     """Show the strategies of PROFILE as a table with bars, after checking that it fits GAME.
@@ -973,7 +912,7 @@ def match(
         int, typer.Option(parser=_integer(2), metavar="N", help="Plays in each seat, where they have to be sampled.")
     ] = 2000,
     seed: SeedOption = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JSONOption = False,
     max_nodes: MaxNodesOption = None,
 ) -> None:
     """Let A play GAME against B in every seat: what A gets, exactly, or from sampled plays if GAME is too large.
@@ -1286,7 +1225,7 @@ class _Run:
                 result = result | {"unvisited": list(self.trainer.unvisited())}
             self.evaluations.append(result)
             if self.as_json:
-                self._write_json(result)
+                _write_evaluation(result, for_files=self.out is not None or self.checkpoint is not None)
 
         watch = Watch(
             interrupts=signals,
@@ -1307,15 +1246,6 @@ class _Run:
                 self.reached = self.trainer.run(left, watch)
             if self.reached or signals.received is not None:
                 break
-
-    def _write_json(self, result: dict[str, Any]) -> None:
-        try:
-            _write(_json_line(result))
-        except _PipeClosedError:
-            # Nobody reads any more; but where a file was asked for, the run goes on for its sake.
-            if self.out is None and self.checkpoint is None:
-                raise
-            _silence_stdout()
 
     def _save(self, signals: Interrupts) -> None:
         """Saves the average so far; what an interrupted run has not begun is not worth replacing a file for."""
@@ -1372,14 +1302,7 @@ class _Run:
                 row += [" ".join(f"{payoff:.6g}" for payoff in result["expected_payoffs"]), f"{result['seconds']:.2f}"]
                 rows.append(row)
             columns = ["iteration", "NashConv", *exploitability, "expected payoffs", "seconds"]
-            # Digits that are cut in two cannot be read: in a narrow terminal columns give way.
-            for least in ("expected payoffs", "seconds"):
-                needed = sum(max(map(len, cells)) + 3 for cells in zip(columns, *rows, strict=True))
-                if needed > (_width() or PIPE_WIDTH):
-                    place = columns.index(least)
-                    columns.pop(place)
-                    rows = [[*row[:place], *row[place + 1 :]] for row in rows]
-            _write_table(columns, rows, numbers=True)
+            _write_fitting(columns, rows, ("expected payoffs", "seconds"))
             _write("All in units of payoff. " + promise(tree) + "\n")
             unvisited = sum(self.evaluations[-1].get("unvisited", ()))
             if unvisited:
@@ -1387,13 +1310,89 @@ class _Run:
             if self.locked:
                 _write("NashConv is that of the locked game: nobody deviates at the locked information sets.\n")
         if self.target is not None and self.stopped_by is None:
-            word = "reached" if self.reached else "not reached"
-            done = _count(self.trainer.iterations_done, "iteration")
-            _write(f"The target exploitability of {self.target:g} was {word} in {done}.\n")
+            _write(_target_text(self.target, self.reached, self.trainer.iterations_done))
         if self.saved:
             _write(f"The average strategy is saved in {printable(str(self.out))}.\n")
         if self.drawn:
             _write(f"The curve is drawn in {printable(str(self.plot))}.\n")
+
+
+@dataclass
+class _DecomposedRun:
+    """One `jaxcfr cfr-d`: what is done after every iteration of the trunk, and what is told."""
+
+    iterations: int
+    resolve_iterations: int
+    every: int
+    target: float | None
+    checkpoint: str | None
+    as_json: bool
+    for_files: bool
+    signals: Interrupts
+
+    def __post_init__(self) -> None:
+        self.progress = ProgressBar(None)
+        self.evaluations: list[dict[str, Any]] = []
+        self.done = 0
+        self.reached = False
+        self._seconds: float | None = None
+
+    def watch(self, solution: CFRDSolution) -> bool:
+        """Saves and evaluates where that is due; returns whether to stop."""
+        self.done = solution.t
+        # The first of a run is compiled: how long it took says nothing about the others.
+        speed = None if self._seconds is None else 1 / max(solution.seconds - self._seconds, 1e-9)
+        self._seconds = solution.seconds
+        self.progress.update(self.done, speed=speed)
+        stopped = self.signals.received is not None
+        due = self.done % self.every == 0 or self.done == self.iterations
+        if self.checkpoint is not None and (due or stopped):
+            with self.signals.held():
+                solution.save(self.checkpoint)
+        if due and not stopped:
+            nash_conv = solution.nash_conv(self.resolve_iterations)
+            result = {
+                "iteration": self.done,
+                "nash_conv": nash_conv,
+                "exploitability": nash_conv / 2,
+                "values": solution.value.tolist(),
+                "seconds": round(solution.seconds, 6),
+            }
+            self.evaluations.append(result)
+            self.progress.update(self.done, f"NashConv {nash_conv:.3g}")
+            if self.as_json:
+                _write_evaluation(result, for_files=self.for_files)
+            self.reached = self.target is not None and nash_conv / 2 <= self.target
+        return self.reached or stopped
+
+    def write_report(self) -> None:
+        """The results as a table, on standard output."""
+        if self.evaluations:
+            columns = ["iteration", "NashConv", "exploitability", "values", "seconds"]
+            rows = [
+                [
+                    f"{result['iteration']:,}",
+                    f"{result['nash_conv']:.6g}",
+                    f"{result['exploitability']:.6g}",
+                    " ".join(f"{value:.6g}" for value in result["values"]),
+                    f"{result['seconds']:.2f}",
+                ]
+                for result in self.evaluations
+            ]
+            _write_fitting(columns, rows, ("values", "seconds"))
+            _write(
+                "All in units of payoff. Exploitability is NashConv / 2, of the whole strategy: the trunk's, and that "
+                f"of subgames solved again in {_count(self.resolve_iterations, 'iteration')}.\n"
+            )
+        if self.target is not None and self.signals.received is None:
+            _write(_target_text(self.target, self.reached, self.done))
+        if self.checkpoint is not None and self.signals.received is None:
+            _write(f"All that is needed to go on is in {printable(self.checkpoint)}.\n")
+
+
+def _target_text(target: float, reached: bool, done: int) -> str:
+    word = "reached" if reached else "not reached"
+    return f"The target exploitability of {target:g} was {word} in {_count(done, 'iteration')}.\n"
 
 
 def _round_numbers(last: int) -> list[int]:
@@ -1436,6 +1435,16 @@ def _json_line(value: dict[str, Any]) -> str:
     return json.dumps(value, allow_nan=False) + "\n"
 
 
+def _write_evaluation(result: dict[str, Any], *, for_files: bool) -> None:
+    """One line of JSON. Where nobody reads any more but a file was asked for, the run goes on for its sake."""
+    try:
+        _write(_json_line(result))
+    except _PipeClosedError:
+        if not for_files:
+            raise
+        _silence_stdout()
+
+
 def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
@@ -1466,6 +1475,16 @@ def _write_table(columns: Sequence[str] | None, rows: Sequence[Sequence[str]], *
     with console.capture() as capture:
         console.print(table)
     _write("\n".join(line.rstrip() for line in capture.get().strip("\n").split("\n")) + "\n")
+
+
+def _write_fitting(columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[str]) -> None:
+    """A table of numbers. Digits cut in two cannot be read: in a narrow terminal the least of the columns give way."""
+    table = [columns, *rows]
+    for name in least:
+        if sum(max(map(len, cells)) + 3 for cells in zip(*table, strict=True)) > (_width() or PIPE_WIDTH):
+            place = table[0].index(name)
+            table = [[*row[:place], *row[place + 1 :]] for row in table]
+    _write_table(table[0], table[1:], numbers=True)
 
 
 def _write_strategies(infosets: Sequence[InfosetStrategy]) -> None:

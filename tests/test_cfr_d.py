@@ -512,7 +512,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     status, out, _ = run(*settings, "-n", 40, "--eval-every", 20, "--checkpoint", file, "--out", profile)
     assert status == 0
     lines = [json.loads(line) for line in out.splitlines()]
-    assert [line["iterations"] for line in lines] == [20, 40]
+    assert [line["iteration"] for line in lines] == [20, 40]
+    assert list(lines[0]) == ["iteration", "nash_conv", "exploitability", "values", "seconds"]
+    assert all(line["exploitability"] == line["nash_conv"] / 2 for line in lines)
     found = in_whole(jaxcfr.load_game("kuhn_poker"), jaxcfr.Profile.load(profile))
     assert math.isclose(found, lines[-1]["exploitability"], abs_tol=1e-7)
     status, out, _ = run(
@@ -520,7 +522,21 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         *("--target-exploitability", 0.02, "--eval-every", 50),
     )
     assert status == 0
-    assert json.loads(out.splitlines()[-1])["exploitability"] <= 0.02
+    resumed = [json.loads(line) for line in out.splitlines()]
+    assert resumed[-1]["exploitability"] <= 0.02
+    seconds = [line["seconds"] for line in lines + resumed]
+    assert seconds == sorted(seconds)  # they go on from those in the file
+    status, out, err = run(*settings[:-1], "-n", resumed[-1]["iteration"], "--checkpoint", file, "--resume")
+    assert (status, err) == (0, "")  # nothing is left to do but to tell
+    for words in (
+        "kuhn_poker: 58 histories",
+        "dcfr_plus:alpha=1.5,gamma=4,offset=1 in 30 iterations of each subgame, float64 on cpu",
+        f"{resumed[-1]['nash_conv']:.6g}",
+        f" {seconds[-1]:.2f}\n",
+        "Exploitability is NashConv / 2, of the whole strategy",
+        f"to go on is in {file}",
+    ):
+        assert words in out
     for wrong, message in (
         (("--cut", "river"), "a depth or round"),
         (("--cut", 99), "no subgame"),
@@ -528,6 +544,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--cut", 3, "--resume"), "--checkpoint"),
         (("--cut", 3, "--checkpoint", file, "--resume", "-n", 39), "counts from the beginning"),
         (("--cut", 3, "--memory", -1), "megabytes"),
+        (("--cut", 3, "--checkpoint", file, "--out", file), "same file"),
         (("--cut", 3, "--checkpoint", tmp_path / "none" / "x"), "no directory"),
     ):
         status, _, err = run("cfr-d", "kuhn_poker", *wrong)

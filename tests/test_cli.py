@@ -14,6 +14,7 @@ import threading
 
 import jax
 import pytest
+import quick
 from odd_game import OddGame
 
 import jaxcfr
@@ -726,6 +727,17 @@ def test_progress_goes_to_a_terminal_on_standard_error_only():
     assert "2000/2000" in plain
     assert "compiling" in plain
     assert re.search(r"[\d,]+ it/s +\d:\d\d:\d\d left +NashConv \d", plain)
+
+
+def test_progress_of_a_decomposition():
+    full = quick.environment(JAX_PLATFORMS="cpu", JAX_ENABLE_X64="0", TERM="xterm", COLUMNS="120")
+    sizes = ["-n", 20, "--subgame-iterations", 5, "--resolve-iterations", 5]
+    shown, lines = on_a_terminal(["cfr-d", "kuhn_poker", "--cut", 3, *sizes, "--json"], full, "stderr")
+    assert [line["iteration"] for line in lines] == list(range(2, 21, 2))
+    assert "solving kuhn_poker by CFR-D: dcfr_plus:" in shown
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    assert "20/20" in plain
+    assert re.search(r"[\d,.]+ it/s +\d:\d\d:\d\d left +NashConv \d", plain)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="closes file descriptors in a shell")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -114,16 +115,19 @@ def cfr_d(
             raise OptionError(f"solution has to be a CFRDSolution of this decomposition, not {solution!r}")
         state = solution.state_for(decomposition, trunk_regret)
     advance = _advance(decomposition, trunk_regret, solver, updates, batch)
-    done = CFRDSolution(decomposition, state, trunk_regret)
+    seconds = 0.0 if solution is None else solution.seconds
+    done = CFRDSolution(decomposition, state, trunk_regret, seconds)
     if checkpoint is None and callback is None and target_exploitability is None and every is None:
         every = max(1, trunk_iterations)
     every = every or 100
     left = int(trunk_iterations)
     while left > 0:
         chunk = min(every, left)
-        state = advance(state, chunk)
+        begun = time.perf_counter()
+        state = jax.block_until_ready(advance(state, chunk))  # type: ignore[no-untyped-call]
+        seconds += time.perf_counter() - begun
         left -= chunk
-        done = CFRDSolution(decomposition, state, trunk_regret)
+        done = CFRDSolution(decomposition, state, trunk_regret, seconds)
         if checkpoint is not None:
             done.save(checkpoint)
         if callback is not None and wants_to_stop(callback(done)):

@@ -51,13 +51,17 @@ class CFRDSolution:
       decomposition: of the game.
       state: of the trunk's run.
       variant: the trunk's regret variant.
+      seconds: wall-clock time of all iterations so far, compilation included, evaluations not.
     """
 
-    def __init__(self, decomposition: Decomposition, state: SolverState, variant: RegretVariant) -> None:
+    def __init__(
+        self, decomposition: Decomposition, state: SolverState, variant: RegretVariant, seconds: float = 0.0
+    ) -> None:
         """Not called by users."""
         self.decomposition = decomposition
         self.state = state
         self.variant = variant
+        self.seconds = seconds
 
     def __repr__(self) -> str:
         return f"CFRDSolution({self.decomposition.name!r}, t={self.t})"
@@ -270,6 +274,7 @@ class CFRDSolution:
             "game": self.decomposition.name,
             "decomposition": fingerprint(self.decomposition),
             "variant": variant,
+            "seconds": self.seconds,
         }
         arrays = {name: array[None] for name, array in checkpoint.arrays_of(self.state).items()}
         checkpoint.write(path, facts, arrays)
@@ -303,7 +308,8 @@ class CFRDSolution:
             if not isinstance(variant, RegretVariant):
                 raise CheckpointError("its variant is none of the library's: give variant=")
             state = checkpoint.state_from(trunks.begin(decomposition.trunk, variant), arrays, 1)
-        return CFRDSolution(decomposition, jax.tree.map(lambda leaf: leaf[0], state), variant)
+            seconds = float(facts["seconds"])
+        return CFRDSolution(decomposition, jax.tree.map(lambda leaf: leaf[0], state), variant, seconds)
 
     def state_for(self, decomposition: Decomposition, variant: RegretVariant) -> SolverState:
         """The state, to go on from.

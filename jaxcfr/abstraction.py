@@ -194,9 +194,10 @@ def lift(profile: Profile, abstracted: Any, game: Any, *, lowered: LoweredGame |
     for player, keys in enumerate(lowered.infoset_keys):
         per_player = []
         for key, actions in zip(keys, lowered.actions[player], strict=True):
-            kept = profile.probabilities(player, abstracted.abstract_key(player, key))
-            met += kept is not None
-            row = np.array([(kept or {}).get(action, 0.0) for action in actions])
+            own = abstracted.abstract_key(player, key)
+            kept = profile.probabilities(player, own) if profile.has_infoset(player, own) else {}
+            met += bool(kept)
+            row = np.array([kept.get(action, 0.0) for action in actions])
             total = row.sum()
             per_player.append(row / total if total > 0 else np.full(len(actions), 1.0 / len(actions)))
         rows.append(per_player)

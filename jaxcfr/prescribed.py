@@ -39,7 +39,7 @@ from jaxcfr.arguments import integer
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import OptionError, ProfileError, ProfileFileError, StrategyError
 from jaxcfr.files import reason
-from jaxcfr.profile import Profile, key_text
+from jaxcfr.profile import Profile, key_text, near_keys
 from jaxcfr.regret.matching import over_actions
 from jaxcfr.regret.schedules import SCHEDULES, Hyperparameter, at, hyperparameter
 from jaxcfr.traversal.full_tree import ROUNDING, best_rule
@@ -282,7 +282,8 @@ def _number(lowered: Any, player: int, key: Hashable) -> int:
     except TypeError as error:
         raise ProfileError(f"the information-set key {key!r} is not hashable") from error
     if number is None:
-        raise ProfileError(f"player {player} has no information set {key!r} in {lowered.name}")
+        near = near_keys(player, key, lowered.infoset_keys)
+        raise ProfileError(f"player {player} has no information set {key!r} in {lowered.name}{near}")
     return number
 
 

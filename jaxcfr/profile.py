@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import difflib
 import fnmatch
 import functools
 import hashlib
@@ -52,6 +53,7 @@ _COMMENT = b"jaxcfr profile, SHA-256 of all bytes before this number: "
 _DIGEST = 64  # hexadecimal digits
 _MAGIC_BYTES = 64  # enough for the local header of the first member with its name
 _MAX_SHOWN_ACTIONS = 12
+_MAX_COMPARED_KEYS = 10_000
 _MAX_SHOWN_KEYS = 3
 _NPY_HEADER = 128  # bytes of an array's own header, in every member
 _TEXT_BYTES = 1 << 24  # texts of this size are always read
@@ -682,7 +684,7 @@ class Profile:
     def _unknown(self, player: int, key: Hashable) -> NoReturn:
         raise ProfileError(
             f"player {player} has no strategy for the information set {_key_name(key)} "
-            f"in this profile of {self.game_name}"
+            f"in this profile of {self.game_name}{near_keys(player, key, self.infoset_keys)}"
         )
 
     # Looking
@@ -702,17 +704,25 @@ class Profile:
         labels = self._menus[table.menus[number]].distinct_labels
         return dict(zip(labels, table.row(number).tolist(), strict=True))
 
-    def probabilities(self, player: int, key: Hashable) -> dict[Hashable, float] | None:
-        """As `average_strategy`, but by the actions themselves; None where the profile lacks the information set.
+    def probabilities(self, player: int, key: Hashable) -> dict[Hashable, float]:
+        """As `average_strategy`, but by the actions themselves.
 
         Raises:
-          ProfileError: there is no such player.
+          ProfileError: there is no such player or information set; `has_infoset` says so without an error.
         """
         table = self._table(player)
         number = _number(table, key)
         if number is None:
-            return None
+            self._unknown(player, key)
         return dict(zip(self._menus[table.menus[number]].actions, table.row(number).tolist(), strict=True))
+
+    def has_infoset(self, player: int, key: Hashable) -> bool:
+        """Whether there is a strategy for a player's information set.
+
+        Raises:
+          ProfileError: there is no such player.
+        """
+        return _number(self._table(player), key) is not None
 
     def infosets(self, *, player: int | None = None, pattern: str | None = None) -> Iterator[InfosetStrategy]:
         """The strategies of all information sets, player by player, in the order of the keys.
@@ -1265,6 +1275,32 @@ def _number(table: _Table, key: Any) -> int | None:
 def key_text(key: Hashable) -> str:
     """A key as tables show it: text as it is where it can be printed."""
     return key if type(key) is str and key and key.isprintable() else repr(key)
+
+
+def near_keys(player: int, key: Hashable, keys: Sequence[Sequence[Hashable]]) -> str:
+    """What follows where a player has no such information set: which it may be, or what keys look like.
+
+    Args:
+      player: whose it was said to be.
+      key: the unknown one.
+      keys: per player, all of them.
+    """
+    owners = [other for other, its in enumerate(keys) if other != player and key in its]
+    if owners:
+        return f"; it is one of player {owners[0]}"
+    text = _folded(key)
+    alike = [known for known in keys[player] if _folded(known) == text]
+    if not alike and len(keys[player]) <= _MAX_COMPARED_KEYS:
+        texts = {_folded(known): known for known in keys[player]}
+        alike = [texts[near] for near in difflib.get_close_matches(text[:200], texts, 3, 0.6)]
+    if alike:
+        return f"; did you mean {' or '.join(map(_key_name, alike[:3]))}?"
+    return f"; its keys are such as {', '.join(map(_key_name, keys[player][:3]))}" if keys[player] else ""
+
+
+def _folded(key: Hashable) -> str:
+    """What people take to be the same has the same."""
+    return "".join(key_text(key).casefold().split())
 
 
 def _matcher(pattern: str | None) -> Callable[[str], bool]:

@@ -1033,6 +1033,7 @@ def test_lock(command, json_lines, refused, tmp_path):
         ("[]", "neither a profile nor JSON"),
         ('{"a": {}}', "neither a profile nor JSON"),
         ('{"0": {"9": {"bet": 1}}}', "no information set '9'"),
+        ('{"0": {"0 ": {"bet": 1}}}', "did you mean '0'?"),
         ('{"0": {"0": {"fold": 1}}}', "'fold'"),
         ('{"0": {"0": [0.5, 0.6]}}', "no distribution"),
         ('{"0": {"0": "01"}}', "2 probabilities"),

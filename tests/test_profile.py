@@ -8,6 +8,7 @@ import json
 import math
 import os
 import random
+import re
 import stat
 import tracemalloc
 import zipfile
@@ -28,6 +29,7 @@ from jaxcfr.errors import JaxCFRError, OptionError, ProfileError, ProfileFileErr
 from jaxcfr.files import require_writable
 from jaxcfr.games.base import Game
 from jaxcfr.games.registry import load_game
+from jaxcfr.prescribed import lock
 from jaxcfr.profile import Profile, require_storable
 from jaxcfr.regret.text import describe, parse_variant
 from jaxcfr.regret.variants import CFRPlus, PCFRPlus, dcfr_plus
@@ -348,8 +350,27 @@ def test_unknown_information_sets_are_uniform_or_refused(kuhn_profile):
     assert kuhn_profile.act(game) == "x"
     with pytest.raises(ProfileError, match=r"player 1 .*'unknown'"):
         kuhn_profile.policy_strict(game)
-    with pytest.raises(ProfileError, match=r"player 1 .*'unknown'"):
-        kuhn_profile.average_strategy(1, "unknown")
+    for look in (kuhn_profile.average_strategy, kuhn_profile.probabilities):
+        with pytest.raises(ProfileError, match=r"player 1 .*'unknown'"):
+            look(1, "unknown")
+
+
+@pytest.mark.parametrize(
+    ("player", "key", "told"),
+    [
+        (0, "0 ", "did you mean '0'?"),
+        (0, 0, "did you mean '0'?"),
+        (0, "2PB", "did you mean '2pb'?"),
+        (0, "0bp", "did you mean '0pb'?"),
+        (0, "0b", "it is one of player 1"),
+        (1, "9", "its keys are such as '1p', '1b', '2p'"),
+    ],
+)
+def test_keys_that_are_nearly_right_are_named(kuhn, kuhn_profile, player, key, told):
+    assert not kuhn_profile.has_infoset(player, key)
+    for look in (kuhn_profile.probabilities, lambda p, k: lock(kuhn, {p: {k: [1, 0]}})):
+        with pytest.raises(ProfileError, match=re.escape(told)):
+            look(player, key)
 
 
 def test_policy_refuses_where_the_player_does_not_act(kuhn_profile):

@@ -96,9 +96,7 @@ class SubgameAgent:
         for player, keys in enumerate(lowered.infoset_keys):
             own = []
             for number, key in enumerate(keys):
-                found = self._at(player, number).profile().probabilities(player, key)
-                assert found is not None
-                own.append(list(found.values()))
+                own.append(list(self._at(player, number).profile().probabilities(player, key).values()))
             rows.append(own)
         return Profile.from_strategy(lowered, lowered.strategy(rows))
 

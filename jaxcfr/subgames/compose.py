@@ -90,10 +90,9 @@ def check_invariants(solved: Any, game: Any, invariant: Invariant | None = None)
             moves = tuple(history.legal_actions())
             player = history.player_to_act()
             key = history.infoset_key(player)
-            found = profile.probabilities(player, key)
-            if found is not None and (player, key) not in checked:
+            if profile.has_infoset(player, key) and (player, key) not in checked:
                 checked.add((player, key))
-                _check(history, player, key, moves, found, invariant)
+                _check(history, player, key, moves, profile.probabilities(player, key), invariant)
         waiting.extend(history.step(move) for move in reversed(moves))
     return len(checked)
 

@@ -10,6 +10,7 @@ Whatever needs JAX or rich is imported by the command that needs it.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import itertools
 import json
@@ -109,8 +110,6 @@ def _complete_game(incomplete: str) -> list[tuple[str, str]]:
 
 def _complete_regret(incomplete: str) -> list[str]:
     """Names of regret variants, and after the colon the arguments they have."""
-    import inspect
-
     from jaxcfr.regret.variants import VARIANTS
 
     name, colon, rest = incomplete.partition(":")
@@ -862,12 +861,13 @@ def play(
 ) -> None:
     """Play GAME yourself against PROFILE, and keep the score.
 
-    You are shown what you know at each of your decisions, and nothing else. Answer with an action or its first
-    letters; 'quit' or the end of the input ends it.
+    You are shown what you know at each of your decisions, and nothing else; after a play also what the others knew,
+    where the game tells it. Answer with an action or its first letters; 'help' explains what you see, 'quit' or the
+    end of the input ends it.
     """
     import numpy as np
 
-    from jaxcfr.play import play_out
+    from jaxcfr.play import play_match
 
     others = _player(profile)
     root = load_game(game)
@@ -875,7 +875,7 @@ def play(
     if seat >= players:
         raise OptionError(f"--as {seat}: {game_name(root)} has the players 0 to {players - 1}")
     _check_fits(others, root)
-    person = _Person()
+    person, ended = _Person(), []
     rng = np.random.default_rng(seed)
     seats = [person if p == seat else others for p in range(players)]
     _write(f"{printable(game_name(root))}: you are player {seat}, against {printable(_called(others, profile))}.\n")
@@ -884,8 +884,10 @@ def play(
         _write(f"\nPlay {done + 1}\n")
         person.asked = False
         try:
-            payoff = float(play_out(root, seats, rng)[seat])
+            payoff = float(play_match(root, seats, None, lambda last, _: ended.append(last), rng)[seat])
             total, done = total + payoff, done + 1
+            for line in _revealed(ended.pop(), seat):
+                _write(f"  {line}\n")
             _write(f"You get {payoff:+g}. Your score after {_count(done, 'play')} is {total:+g}.\n")
             if not person.asked:
                 person.answer("There was nothing for you to decide. Enter goes on, 'quit' ends it: ")
@@ -1143,6 +1145,7 @@ class _Person:
 
     def __init__(self) -> None:
         self.asked = False
+        self._explained = False
 
     def act_stochastic(self, game: Any, player: int, rng: Any) -> Any:
         from jaxcfr.profile import distinct_labels
@@ -1151,8 +1154,14 @@ class _Person:
         actions = tuple(game.legal_actions())
         labels = [printable(label) for label in distinct_labels(game, actions)]
         _write(f"  You see: {printable(str(game.infoset_key(player)))}\n")
+        if not self._explained:
+            self._explained = True
+            _write(_explanation(game))
         while True:
             answer = self.answer(f"  Your action ({', '.join(labels)}): ", labels)
+            if answer in ("help", "?") and answer not in labels:
+                _write(_explanation(game))
+                continue
             found = [label for label in labels if label == answer] or [
                 label for label in labels if answer and label.lower().startswith(answer.lower())
             ]
@@ -1160,16 +1169,43 @@ class _Person:
                 return actions[labels.index(found[0])]
             if answer:
                 which = f"could be {', '.join(found)}" if found else "is none of them"
-                _write(f"  {printable(answer)} {which}; 'quit' ends the game.\n")
+                _write(f"  {printable(answer)} {which}; 'help' explains, 'quit' ends the game.\n")
 
     def answer(self, question: str, labels: Sequence[str] = ()) -> str:
         """A line of the input; its end, and 'quit' unless an action is called so, are the end of the game."""
         _write(question)
         line = sys.stdin.readline()
         answer = line.strip()
+        if not sys.stdin.isatty():
+            _write(f"{printable(answer)}\n")  # as a terminal shows what is typed
         if not line or (answer == "quit" and answer not in labels):
             raise _QuitError
         return answer
+
+
+def _explanation(game: Any) -> str:
+    """How to read what one sees, and what one may type; games tell the first in the docstring of `infoset_key`."""
+    from jaxcfr.games.base import Game
+    from jaxcfr.games.wrapped import WrappedGame
+
+    while isinstance(game, WrappedGame):
+        game = game.inner
+    text = inspect.getdoc(type(game).infoset_key)
+    read = ""
+    if text and text != inspect.getdoc(Game.infoset_key):
+        read = f"  How to read it: {printable(' '.join(text.split()))}\n"
+    return read + "  Type an action or its first letters; 'help' shows this again, 'quit' ends the game.\n"
+
+
+def _revealed(last: Any, seat: int) -> list[str]:
+    """What the other players knew at the end of a play, where the game tells it and it is not what all know."""
+    keys: dict[int, str] = {}
+    for player in range(int(last.num_players)):
+        # A game need not say what players know who do not act, and one of the user's own may fail in any way.
+        with contextlib.suppress(Exception):
+            keys[player] = printable(str(last.infoset_key(player)))
+    own = keys.pop(seat, None)
+    return [f"Player {player} saw: {key}" for player, key in keys.items() if key != own]
 
 
 # Solving

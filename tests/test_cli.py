@@ -828,8 +828,17 @@ def test_playing_against_a_profile(person, uniform):
     status, out, _ = person("bet\n" * 40, "play", "kuhn_poker", uniform, "--as", 1, "--plays", 12, "--seed", 5)
     assert status == 0
     assert out.startswith(f"kuhn_poker: you are player 1, against {uniform}")
-    # What is shown is the own card and the betting; the other card never is.
+    # What is shown is the own card and the betting; the other card only when the play is over.
     keys = re.findall(r"You see: (.*)", out)
+    ends = re.findall(r"Player 0 saw: (\d)[pb]+\nYou get ([+-]\d)", out)
+    assert len(ends) == 12
+    for key, (other, payoff) in zip(keys, ends, strict=True):
+        assert key[0] != other
+        if abs(int(payoff)) == 2:  # two called, so that the cards decide
+            assert (int(payoff) > 0) == (key[0] > other)
+    assert out.count('How to read it: The player\'s card and all betting (p: pass, b: bet), as "0pb"') == 1
+    # What a terminal would show of what is typed is there in a pipe too.
+    assert out.count("Your action (pass, bet): bet\n") == 12
     assert len(keys) == 12
     assert set(keys) <= {card + bets for card in "012" for bets in "pb"}
     gains = [float(text) for text in re.findall(r"You get ([+-]\d+)\.", out)]
@@ -846,8 +855,12 @@ def test_what_a_person_may_type(person):
     typed = "\nfish\nB\npas\nq\nquit\n"
     status, out, err = person(typed, "play", "kuhn_poker", "uniform", "--seed", 1)
     assert (status, err) == (0, "")
-    assert "fish is none of them; 'quit' ends the game" in out
+    assert "fish is none of them; 'help' explains, 'quit' ends the game" in out
     assert "q is none of them" in out
+    for word in ("help", "?"):
+        out = person(f"{word}\nquit\n", "play", "leduc_poker", "uniform", "--seed", 1)[1]
+        assert out.count("c: call or check, r: raise, f: fold") == 2
+        assert "none of them" not in out
     status, out, err = person("1\n", "play", "goofspiel", "uniform", "--seed", 1)
     assert "Your action (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)" in out
     assert "could be" not in out  # an action itself goes before longer ones that begin so

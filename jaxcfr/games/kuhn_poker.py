@@ -110,7 +110,7 @@ class KuhnPoker(Game):
         return tuple((pot if p == winner else 0) - 1 - paid[p] for p in range(n))
 
     def infoset_key(self, player: int) -> Hashable:
-        """The player's card and all betting, as "0pb"; a "?" for each card still to be dealt."""
+        """The player's card and all betting (p: pass, b: bet), as "0pb"; a "?" for each card still to be dealt."""
         card = str(self._cards[player]) if player < len(self._cards) else ""
         return card + self._bets + "?" * (self.num_players - len(self._cards))
 

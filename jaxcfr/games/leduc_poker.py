@@ -265,9 +265,9 @@ class LeducPoker(Game):
         return tuple((share if p in rivals else 0) - paid for p, paid in enumerate(self._paid))
 
     def infoset_key(self, player: int) -> Hashable:
-        """The player's card, the betting, and the board with its betting, as "Ks crrc/Jh r".
+        """The player's card, the betting (c: call or check, r: raise, f: fold), and the board with its betting.
 
-        A "?" stands for each card that is about to be dealt.
+        As "Ks crrc/Jh r"; a "?" stands for each card that is about to be dealt.
         """
         labels = self._rules.labels
         if len(self._cards) < self.num_players:

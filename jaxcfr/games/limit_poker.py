@@ -176,7 +176,10 @@ class LimitPoker(Game):
         return (won, -won) if winner == 0 else (-won, won)
 
     def infoset_key(self, player: int) -> Hashable:
-        """By round, what the player saw of the deal and the bets, as "4 crc/2 r"; "?" stands for each deal to come."""
+        """By round, the deal as the player saw it and the bets (c: call or check, r: bet or raise, f: fold).
+
+        As "4 crc/2 r"; "?" stands for each deal to come.
+        """
         return self._views[player] + "?" * self._left
 
     def estimated_histories(self) -> float | None:

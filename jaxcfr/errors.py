@@ -89,3 +89,17 @@ class OptionError(JaxCFRError):
 
 class MissingPackageError(JaxCFRError):
     """An optional package is not installed; the message says which extra of jaxcfr brings it."""
+
+
+def missing_package(what: str, package: str, extra: str) -> MissingPackageError:
+    """The error of something that needs a package that is not installed.
+
+    Args:
+      what: needs it.
+      package: its name, as people know it.
+      extra: of jaxcfr, which brings it.
+    """
+    return MissingPackageError(
+        f'{what} needs {package}: pip install "jaxcfr[{extra}]", or where the source of jaxcfr lies, '
+        f'pip install ".[{extra}]"'
+    )

@@ -392,13 +392,14 @@ def test_double_precision_where_jax_has_it_off() -> None:
     [
         ("pyspiel", lambda: jaxcfr.load_game("openspiel:kuhn_poker"), "openspiel"),
         ("pgx", lambda: jaxcfr.interop.from_pgx("leduc_holdem"), "pgx"),
+        ("matplotlib", lambda: jaxcfr.plotting.game_tree("kuhn_poker"), "plot"),
     ],
 )
 def test_a_missing_extra_is_named(
     module: str, call: Callable[[], Any], extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(errors.MissingPackageError, match=rf"jaxcfr\[{extra}\]"):
+    with pytest.raises(errors.MissingPackageError, match=rf'pip install "jaxcfr\[{extra}\]", .*"\.\[{extra}\]"'):
         call()
 
 

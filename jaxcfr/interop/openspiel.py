@@ -21,8 +21,8 @@ from jaxcfr.errors import (
     GameError,
     GameLookupError,
     JaxCFRError,
-    MissingPackageError,
     ProfileError,
+    missing_package,
 )
 from jaxcfr.games import checks
 from jaxcfr.games.base import Action, Game, format_path
@@ -350,7 +350,7 @@ def _pyspiel(what: str) -> Any:
     try:
         import pyspiel
     except ImportError as error:
-        raise MissingPackageError(f'{what} needs OpenSpiel: pip install "jaxcfr[openspiel]"') from error
+        raise missing_package(what, "OpenSpiel", "openspiel") from error
     return pyspiel
 
 

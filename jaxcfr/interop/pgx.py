@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.errors import MissingPackageError, OptionError
+from jaxcfr.errors import OptionError, missing_package
 from jaxcfr.games.array_game import CHANCE, TERMINAL, ArrayGame, x64_enabled
 
 _MEMBERS = ("init", "step", "observe", "num_players", "num_actions")
@@ -173,7 +173,7 @@ def from_pgx(env: Any) -> PgxGame:
         try:
             pgx = importlib.import_module("pgx")
         except ImportError as error:
-            raise MissingPackageError('from_pgx(name) needs the package pgx: pip install "jaxcfr[pgx]"') from error
+            raise missing_package("from_pgx(name)", "the package pgx", "pgx") from error
         try:
             env = pgx.make(env)
         except ValueError as error:

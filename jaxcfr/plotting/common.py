@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxcfr.errors import MissingPackageError, OptionError
+from jaxcfr.errors import OptionError, missing_package
 from jaxcfr.files import require_writable, write_atomically
 from jaxcfr.progress import printable
 
@@ -70,7 +70,7 @@ def require_matplotlib(what: str) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise MissingPackageError(f'{what} needs matplotlib: pip install "jaxcfr[plot]"') from error
+        raise missing_package(what, "matplotlib", "plot") from error
 
 
 def axes_for(ax: Any, size: tuple[float, float], what: str) -> Axes:

@@ -2,7 +2,7 @@
 
 Leduc poker with the first betting round as trunk: its five subgames are thrown away and solved again, from an
 equilibrium (figure 3) or from the equilibrium of an abstract game (figure 5), and exploitability is drawn against the
-iterations of that solve. Takes a few minutes; drawing needs `pip install "jaxcfr[plot]"`, the numbers do not.
+iterations of that solve. Takes a few minutes; drawing needs the extra `plot`, the numbers do not.
 
     python examples/resolving_figures.py 3 --out figure3.png
     python examples/resolving_figures.py 5 --out figure5.png

@@ -1,6 +1,6 @@
 """A strategy made here, handed to OpenSpiel as a `TabularPolicy`: both programs agree on its exploitability.
 
-Needs `pip install "jaxcfr[openspiel]"`.
+Needs the extra `openspiel`.
 
     python examples/to_openspiel.py
 """

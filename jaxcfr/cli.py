@@ -503,7 +503,7 @@ def report(
         made = {"command": shlex.join(["jaxcfr", *context.obj]), "device": device}
         if loaded is not None:
             write_report(out, lowered, loaded, nash_value=value, made=made)
-            _write(f"The report is written to {printable(out)}\n")
+            _write(f"The report is written to {printable(out)}; it is computed in {lowered.tree.dtype}.\n")
             return 0
         _require_target(lowered, target_exploitability)
         settings = {"algorithm": _traversal(Algorithm.full_tree, None, None, None), "regret": variant, "workers": 1}
@@ -513,9 +513,10 @@ def report(
         begun = run.stopped_by is None or trainer.iterations_done > 0
         if begun:
             write_report(out, trainer, nash_value=value, made=made)
-    written = f"the report is written to {out}" if begun else "no report is written"
+    written = f"the report is written to {out}; it is computed in {lowered.tree.dtype}"
+    written = written if begun else "no report is written"
     if run.stopped_by is None:
-        _write(printable(written[:1].upper() + written[1:]) + "\n")
+        _write(f"{printable(written[:1].upper() + written[1:])}.\n")
         return 0
     _note(f"stopped after {_count(trainer.iterations_done, 'iteration')}; {written}")
     return 128 + run.stopped_by

@@ -163,7 +163,9 @@ def test_strategies_in_hand(kuhn, trainer):
     assert plotting.strategy(kuhn, trainer.strategy(), title="last iterate").get_title() == "last iterate"
     assert len(plotting.strategy(trainer.profile(), player=1, pattern="*b").get_yticklabels()) == 1 + 3
     ax = plotting.strategy(trainer, max_infosets=5)
-    assert ax.get_title().endswith("5 of 12 information sets, the first of each player")
+    assert ax.get_title().endswith("only the first information sets: 3 of 6 of player 0, 2 of 6 of player 1")
+    title = plotting.strategy(trainer, max_infosets=2, player=1).get_title()
+    assert title.endswith("only the first information sets: 2 of 6 of player 1")
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["player 0", "0", "1", "2", "player 1", "1p", "1b"]
     state = jaxcfr.solve(kuhn.tree, iterations=1)
     with pytest.raises(OptionError, match="last iterate"):

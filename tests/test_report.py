@@ -80,6 +80,7 @@ def test_a_page_says_what_was_computed(trainer, kuhn):
         "a <b> & 'c'",
         f"jaxcfr {jaxcfr.__version__}",
         "4 evaluations",
+        "All in units of payoff, computed in float64.",
         "Exploitability is NashConv / 2",
         "Exploitability of the average strategy (units of payoff)",
     ):
@@ -250,7 +251,7 @@ def test_the_command(command, tmp_path):
     path.write_text("before")
     status, out, err = command("report", "kuhn_poker", "--out", path, "-n", 30, "--regret", "cfr_plus")
     assert (status, err) == (0, "")
-    assert out == f"The report is written to {path}\n"
+    assert out == f"The report is written to {path}; it is computed in float64.\n"
     page = Page(path.read_text())
     assert f"jaxcfr report kuhn_poker --out {path} -n 30 --regret cfr_plus" in page.text
     assert "cfr_plus, 30 iterations" in page.text
@@ -305,7 +306,8 @@ def test_an_interrupted_command_writes_what_there_is(command, tmp_path, monkeypa
     path = tmp_path / "r.html"
     status, out, err = command("report", "kuhn_poker", "--out", path, "-n", 1000)
     assert (status, out) == (130, "")
-    assert err == f"jaxcfr: stopped after 5 iterations; the report is written to {path}\n"
+    told = f"the report is written to {path}; it is computed in float64"
+    assert err == f"jaxcfr: stopped after 5 iterations; {told}\n"
     page = Page(path.read_text())
     assert ", 5 iterations" in page.text
     assert "3 evaluations" in page.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -76,7 +77,7 @@ def strategy(
         made += [] if profile.iterations is None else [f"{profile.iterations:,} iterations"]
         title = profile.game_name + (f"\n{', '.join(made)}" if made else "")
     if len(shown) < len(infosets):
-        title += f"\n{len(shown):,} of {len(infosets):,} information sets, the first of each player"
+        title += f"\n{_shown_of_all(shown, infosets)}"
     ax.set_title("\n".join(as_text(line, 80) for line in title.split("\n")), fontsize="medium")
     if not shown:
         ax.set_axis_off()
@@ -94,6 +95,15 @@ def strategy(
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     return ax
+
+
+def _shown_of_all(shown: Sequence[InfosetStrategy], infosets: Sequence[InfosetStrategy]) -> str:
+    """How many information sets are there and left out, player by player as far as a line has room."""
+    counts = [Counter(infoset.player for infoset in given) for given in (shown, infosets)]
+    each = [f"{counts[0][player]:,} of {total:,} of player {player}" for player, total in sorted(counts[1].items())]
+    if len(each) > 2:
+        return f"only {len(shown):,} of {len(infosets):,} information sets, the first ones of each player"
+    return f"only the first information sets: {', '.join(each)}"
 
 
 def _first_of_each(infosets: list[InfosetStrategy], most: int | None) -> list[InfosetStrategy]:

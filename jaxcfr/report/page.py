@@ -85,7 +85,7 @@ def report_page(
     sections = [
         f"<header><p class='quiet'>jaxcfr report</p><h1>{name}</h1><p>{_escape(_made_by(profile))}</p></header>",
         _figures(result, locks),
-        f"<p>{_escape('All in units of payoff. ' + promise(tree))}</p>",
+        f"<p>{_escape(f'All in units of payoff, computed in {tree.dtype}. {promise(tree)}')}</p>",
         "<h2>Convergence</h2>" + _convergence(history, tree.constant_sum),
         "<h2>Best responses</h2>" + _gains(result),
         "<h2>Strategy</h2>" + _strategies(columns, sum(tree.num_infosets), tree.num_players),
@@ -263,7 +263,6 @@ def _made(lowered: LoweredGame, profile: Profile, made: Mapping[str, str] | None
         rows.append(("seed", str(profile.seed)))
     if profile.game_name != lowered.name:
         rows.append(("profile made for", profile.game_name))
-    rows.append(("evaluated in", str(lowered.tree.dtype)))
     versions = (
         f"jaxcfr {__version__}, jax {jax.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     )

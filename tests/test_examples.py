@@ -111,6 +111,20 @@ def test_many_devices():
     assert "40 iterations over 2 devices" in result.stdout
 
 
+def test_subgames_speed(run):
+    rows = run("subgames_speed.py", "--quick").splitlines()
+    assert [re.split(r"  |, ", row)[0] for row in rows] == [
+        "the whole game",
+        "one part",
+        "one part",
+        "one part",
+        "2 parts together",
+        "depth limit 1",
+        "depth limit 1",
+    ]
+    assert all(len(numbers(row)) == 2 and numbers(row)[0] > 0 for row in rows)
+
+
 @pytest.mark.slow
 def test_resolving_figures(run, tmp_path):
     """Figure 5 with little: never above the blueprint's exploitability when it is safe."""

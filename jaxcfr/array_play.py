@@ -3,7 +3,7 @@
 A *policy* is a callable `policy(game, state, player)` that returns `[A]` numbers, not negative and not all zero over
 the legal actions, in proportion to which `player` acts at `state`; what it gives to other actions is ignored. It has
 to look at what the player knows only: `game.infoset(state, player)`, `game.legal_actions(state)`, or
-`features(game, state, player)`. `player` is static.
+`features(game, row, player)`. `player` is static.
 
 Big arrays (a table, the weights of a network) belong into the leaves of the policy, not into its closure, so that they
 are arguments of compiled programs: `TablePolicy` is a pytree, and `jax.tree_util.Partial(function, weights)` makes one

@@ -610,7 +610,7 @@ def test_features(kuhn):
             assert len(np.unique(np.asarray(table), axis=0)) == 6  # no two information sets look alike
     assert np.array_equal(
         deep.tree_rules(lowered, game=arrays).features[0][0],
-        arrays.features(arrays.step(arrays.step(arrays.init(), 0), 1), 0),
+        arrays.features(arrays.infoset(arrays.step(arrays.step(arrays.init(), 0), 1), 0), 0),
     )
     own = deep.tree_rules(plain, lambda key, player: [len(key), player])
     assert own.features[1].shape == (6, 2)
@@ -691,13 +691,18 @@ def test_odd_games(name):
 
 
 @pytest.mark.slow
-def test_a_game_that_no_tree_holds():
-    """Liar's dice with five dice each: against the uniform strategy and an earlier self."""
-    arrays = jaxcfr.load_game("liars_dice(numdice=5)").array_game()
-    algorithm = deep.DeepCFR(walks=64, width=1024, steps=100, average_steps=500)
-    trainer = deep.DeepTrainer(arrays, algorithm, seed=0).train(4)
+@pytest.mark.parametrize(
+    ("name", "algorithm", "iterations"),
+    [
+        ("liars_dice(numdice=5)", deep.DeepCFR(walks=64, width=1024, steps=100, average_steps=500), 4),
+        ("goofspiel", deep.ESCHER(walks=2048, steps=150, average_steps=1000), 4),
+    ],
+)
+def test_a_game_that_no_tree_holds(name, algorithm, iterations):
+    """Against the uniform strategy and against itself at half time."""
+    trainer = deep.DeepTrainer(jaxcfr.load_game(name).array_game(), algorithm, seed=0).train(iterations)
     earlier = trainer.policy()
-    trainer.train(4)
+    trainer.train(iterations)
     for name, opponent in (("the uniform strategy", jaxcfr.uniform_policy), ("after four iterations", earlier)):
         means, errors = trainer.against(opponent, 10_000)
         mean, error = np.mean(means), np.sqrt(np.sum(np.square(errors))) / len(errors)

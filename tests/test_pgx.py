@@ -96,8 +96,8 @@ def test_observations_are_information_sets_and_features() -> None:
     assert shown.shape == (13,)
     assert shown.dtype == jnp.int32
     assert int(shown[0]) == 1
-    assert game.features(state, 1).dtype == jnp.float32
-    np.testing.assert_array_equal(game.features(state, 1), shown[1:])
+    assert game.features(shown, 1).dtype == jnp.float32
+    np.testing.assert_array_equal(game.features(shown, 1), shown[1:])
     assert int(state.env.card) == int(np.flatnonzero(np.asarray(shown[1:5]))[0])
 
     class Coarse(StandIn):
@@ -109,6 +109,7 @@ def test_observations_are_information_sets_and_features() -> None:
     np.testing.assert_array_equal(
         row[1:].astype(np.int32).view(np.float32), np.asarray(shown[1:], np.float32) / np.float32(3)
     )
+    np.testing.assert_array_equal(floats.features(jnp.asarray(row), 1), row[1:].astype(np.int32).view(np.float32))
 
 
 def test_the_plain_game_of_an_environment() -> None:

@@ -204,19 +204,49 @@ def test_features_are_zeros_and_ones_and_tell_information_sets_apart() -> None:
             assert vectors.dtype == np.float32
             assert set(np.unique(vectors)) <= {0.0, 1.0}
             assert len(np.unique(vectors, axis=0)) == len(rows), spec
-        vector = game.features(game.init(), 0)
-        np.testing.assert_array_equal(vector, one_hot(game.infoset(game.init(), 0), limits))
+            # One by one, what stands for each number.
+            row = rows[-1]
+            alone = [one_hot(row[i : i + 1], limits[i : i + 1]) for i in range(len(row))]
+            np.testing.assert_array_equal(vectors[-1], np.concatenate(alone))
     for name in ("goofspiel", "liars_dice(numdice=5)"):
         large: Any = jaxcfr.load_game(name).array_game()  # type: ignore[attr-defined]
-        states = jax.vmap(lambda _, game=large: game.init())(jnp.arange(3))
-        assert jax.vmap(lambda state, game=large: game.features(state, 1))(states).shape[0] == 3
+        rows = jax.vmap(lambda _, game=large: game.infoset(game.init(), 1))(jnp.arange(3))
+        assert jax.vmap(lambda row, game=large: features(game, row, 1))(rows).shape[0] == 3
+
+
+@pytest.mark.parametrize(
+    "options", ["num_cards=3", "num_cards=3,imp_info=True", "num_cards=3,players=3", "num_cards=4,num_turns=2"]
+)
+def test_features_of_goofspiel_say_of_each_card_where_it_went(options: str) -> None:
+    game: Any = jaxcfr.load_game(f"goofspiel({options})").array_game()  # type: ignore[attr-defined]
+    table: Any = jaxcfr.lower(game).infosets
+    for player in range(game.num_players):
+        rows = jnp.asarray(table.rows[player])
+        vectors = np.asarray(jax.vmap(lambda row, player=player: features(game, row, player))(rows))
+        assert len(np.unique(vectors, axis=0)) == len(rows)
+        assert vectors.min() == 0
+        assert vectors.max() == 1
+    # Prize 2 was won by player 1 with 3 against 1, prize 3 is shown, and player 0 has bid 2.
+    if options == "num_cards=3":
+        row = jnp.asarray([1, 2, 3, 0, 1, 3, 0, 0, 0, 0], jnp.int8)
+        first, second = np.float32(1) / 3, np.float32(2) / 3
+        expected = [
+            *(1, 0, 0, 2 / 6),  # who has bid, points
+            *(0, 1, 1, 0, 0, 1, 0, first, second),  # prizes: shown, now, when
+            *(0, 0, 0, 0, 0, 0, 0, 1, 0),  # prizes: nobody's, player 0's, player 1's
+            *(1, 0, 0, first, 0, 0),  # cards of player 0: played, when
+            *(0, 0, 1, 0, 0, first),  # cards of player 1
+        ]
+        np.testing.assert_allclose(features(game, row, 1), expected, atol=1e-6)
 
 
 def test_features_without_limits_are_binary() -> None:
     row = jnp.asarray([-1, 5], jnp.int8)
     np.testing.assert_array_equal(one_hot(row, None), [1] * 8 + [1, 0, 1, 0, 0, 0, 0, 0])
     np.testing.assert_array_equal(one_hot(row, np.array([[-1, 1], [0, 100]])), [1, 0, 0, 1, 0, 1, 0, 0, 0, 0])
-    assert features(Countdown(3), Countdown(3).init(), 0).shape == (8,)  # it has neither features nor limits
+    assert features(Countdown(3), Countdown(3).infoset(Countdown(3).init(), 0), 0).shape == (
+        8,
+    )  # it has neither features nor limits
 
 
 # Tables.

@@ -59,7 +59,7 @@ class NetworkPolicy(_Plays):
     algorithm: DeepAlgorithm
 
     def __call__(self, game: Any, state: Any, player: int) -> Array:
-        seen, legal = features(game, state, player), game.legal_actions(state)
+        seen, legal = features(game, game.infoset(state, player), player), game.legal_actions(state)
         return average_policy(self.algorithm, self.params[player], seen[None], legal[None])[0]
 
 
@@ -101,7 +101,7 @@ class PastPolicy(_Plays):
         return dataclasses.replace(self, chosen=tuple(chosen))
 
     def __call__(self, game: Any, state: Any, player: int) -> Array:
-        seen, legal = features(game, state, player), game.legal_actions(state)
+        seen, legal = features(game, game.infoset(state, player), player), game.legal_actions(state)
         mine = self.players[player]
         assert mine.past is not None
         count = mine.past.played.shape[0]

@@ -23,7 +23,6 @@ from jaxcfr.games.array_game import (
     chance_is_enumerable,
     draw_at,
     features,
-    one_hot,
     possible_outcomes,
     sample_chance,
 )
@@ -189,7 +188,7 @@ class TreeRules:
         """What is kept of a history: its number."""
         return states
 
-    def history_features_of(self, kept: Array) -> Array:
+    def history_features_of(self, kept: Any) -> Array:
         """`[B, H]` float32."""
         assert self.history_features is not None
         return take(self.history_features, kept)
@@ -266,8 +265,8 @@ class ArrayRules:
             mine = seen.who == player
 
             def answer(states: Any, player: int = player) -> Array:
-                seen_by = jax.vmap(lambda state: features(self.game, state, player).astype(jnp.float32))(states)
-                return ask(player, seen_by, seen.legal).astype(jnp.float32)
+                observed = self.observe(states, seen, player)
+                return ask(player, self.features_of(observed, player), seen.legal).astype(jnp.float32)
 
             # In most games all histories of a step belong to one player.
             given = jax.lax.cond(jnp.any(mine), answer, lambda _: jnp.zeros(seen.legal.shape, jnp.float32), states)
@@ -300,41 +299,41 @@ class ArrayRules:
         return jax.vmap(self.game.returns)(states)[:, player].astype(jnp.float32)
 
     def observe(self, states: Any, seen: Seen, player: int) -> Array:
-        """What is kept of an information set of `player`: its features."""
-        return jax.vmap(lambda state: features(self.game, state, player).astype(jnp.float32))(states)
+        """What is kept of an information set of `player`: its row, `[n, K]` integers."""
+        return jax.vmap(lambda state: self.game.infoset(state, player))(states)
 
     def features_of(self, observed: Array, player: int) -> Array:
-        """Features of what was kept."""
-        return observed
+        """Features of what was kept, `[B, F]`."""
+        return jax.vmap(lambda row: features(self.game, row, player))(observed)
 
     def example(self, player: int) -> tuple[Any, Array, Array]:
         """What is kept, the features and the legal actions of one information set, for shapes."""
-        shape = jax.eval_shape(lambda: features(self.game, self.root(), player).astype(jnp.float32))
-        seen = jnp.zeros(shape.shape, shape.dtype)
-        return seen, seen[None], jnp.ones((1, self.num_actions), bool)
+        row = self.game.infoset(self.root(), player)
+        return row, self.features_of(row[None], player), jnp.ones((1, self.num_actions), bool)
 
     def merged(self, items: Item, valid: Array, player: int) -> tuple[Item, Array]:
         """The items as they are: nothing tells which are of one information set."""
         return items, valid
 
-    def history(self, states: Any) -> Array:
-        """What all players together know."""
+    def history(self, states: Any) -> tuple[Array, ...]:
+        """What is kept of a history: who acts, `[n]`, and the rows of all players, `[n, K]` each."""
 
-        def one(state: Any) -> Array:
-            who = jax.nn.one_hot(self.game.player(state), self.num_players)
-            return jnp.concatenate([who, *(features(self.game, state, p) for p in range(self.num_players))])
+        def one(state: Any) -> tuple[Array, ...]:
+            rows = (self.game.infoset(state, player) for player in range(self.num_players))
+            return (self.game.player(state).astype(jnp.int32), *rows)
 
         return jax.vmap(one)(states)
 
-    def history_features_of(self, kept: Array) -> Array:
-        """`[B, H]` float32."""
-        return kept
+    def history_features_of(self, kept: Any) -> Array:
+        """`[B, H]` float32: who acts, and what all players together know."""
+        who, *rows = kept
+        parts = [self.features_of(row, player) for player, row in enumerate(rows)]
+        return jnp.concatenate([jax.nn.one_hot(who, self.num_players), *parts], axis=1)
 
-    def history_example(self) -> tuple[Array, Array]:
+    def history_example(self) -> tuple[tuple[Array, ...], Array]:
         """What is kept of one history, and its features."""
-        shape = jax.eval_shape(lambda: self.history(jax.tree.map(lambda leaf: leaf[None], self.root())))
-        seen = jnp.zeros(shape.shape, shape.dtype)
-        return seen[0], seen
+        kept = self.history(jax.tree.map(lambda leaf: leaf[None], self.root()))
+        return jax.tree.map(lambda leaf: leaf[0], kept), self.history_features_of(kept)
 
 
 Rules = TreeRules | ArrayRules
@@ -474,7 +473,7 @@ def _tree_features(tree: GameTree, lowered: LoweredGame | None, given: Any, game
             _feature_table(part, count, p) for p, (part, count) in enumerate(zip(given, tree.num_infosets, strict=True))
         ]
     if lowered is not None and lowered.infosets is not None and game is not None:
-        return [_row_features(game, rows) for rows in lowered.infosets.rows]
+        return [_row_features(game, rows, player) for player, rows in enumerate(lowered.infosets.rows)]
     if lowered is not None:
         return token_features(lowered.infoset_keys)
     widest = max((*tree.num_infosets, 1))
@@ -483,9 +482,8 @@ def _tree_features(tree: GameTree, lowered: LoweredGame | None, given: Any, game
     return [np.eye(count, widest, dtype=np.float32) for count in tree.num_infosets]
 
 
-def _row_features(game: Any, rows: np.ndarray) -> np.ndarray:
-    limits = game.infoset_limits() if hasattr(game, "infoset_limits") else None
-    return np.asarray(jax.vmap(lambda row: one_hot(row, limits))(jnp.asarray(rows)))
+def _row_features(game: Any, rows: np.ndarray, player: int) -> np.ndarray:
+    return np.asarray(jax.vmap(lambda row: features(game, row, player))(jnp.asarray(rows)))
 
 
 def _feature_tables(given: Sequence[Any], tree: GameTree) -> list[np.ndarray]:

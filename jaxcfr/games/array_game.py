@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
@@ -121,18 +122,18 @@ class ArrayGame(Protocol):
     def infoset_limits(self) -> np.ndarray | None:
         """`[K, 2]`: the smallest and the largest number of every entry of `infoset`, or None where they are not known.
 
-        Only `features` reads it.
+        Only the default of `features` reads it.
         """
         return None
 
-    def features(self, state: State, player: int) -> Array:
-        """Float32 `[F]`: what `player` knows here, as a network takes it; by default `one_hot` of `infoset`.
+    def features(self, row: Array, player: int) -> Array:
+        """Numbers `[F]`: an information set as a network takes it; by default `one_hot` within `infoset_limits`.
 
         Args:
-          state: the history.
-          player: static.
+          row: `[K]`, what `infoset` returned.
+          player: whose; static.
         """
-        return one_hot(self.infoset(state, player), self.infoset_limits())
+        return one_hot(row, self.infoset_limits())
 
     # The rest describes the game on the host.
 
@@ -213,26 +214,30 @@ def one_hot(row: Array, limits: np.ndarray | None) -> Array:
       `[F]` float32.
     """
     bits = 8 * row.dtype.itemsize
-    parts = []
-    for index in range(row.shape[0]):
-        low, high = (0, -1) if limits is None else (int(bound) for bound in limits[index])
+    bounds = [(0, -1)] * row.shape[0] if limits is None else [(int(low), int(high)) for low, high in limits]
+    parts, start = [], 0
+    # Neighbours with the same limits together: few operations, however long the row is.
+    for (low, high), alike in itertools.groupby(bounds):
+        stop = start + len(list(alike))
+        entries = row[start:stop, None]
+        start = stop
         if 0 <= high - low < MOST_ONE_HOT:
-            parts.append(row[index] == np.arange(low, high + 1))
+            part = entries == np.arange(low, high + 1)
         else:
             # Unsigned, which keeps the bits.
-            unsigned = row[index].astype(f"uint{bits}")
+            unsigned = entries.astype(f"uint{bits}")
             count = bits if limits is None or low < 0 else max(1, high.bit_length())
-            parts.append((unsigned >> np.arange(count).astype(unsigned.dtype)) & 1)
-    return jnp.concatenate([part.astype(jnp.float32) for part in parts]) if parts else jnp.zeros(0, jnp.float32)
+            part = (unsigned >> np.arange(count).astype(unsigned.dtype)) & 1
+        parts.append(part.reshape(-1).astype(jnp.float32))
+    return jnp.concatenate(parts) if parts else jnp.zeros(0, jnp.float32)
 
 
-def features(game: Any, state: State, player: int) -> Array:
-    """`game.features(state, player)` where the game defines it, else the default of `ArrayGame`."""
+def features(game: Any, row: Array, player: int) -> Array:
+    """`game.features(row, player)` where the game defines it, else the default of `ArrayGame`; float32."""
     own = getattr(game, "features", None)
     if own is not None:
-        return own(state, player)
-    limits = game.infoset_limits() if hasattr(game, "infoset_limits") else None
-    return one_hot(game.infoset(state, player), limits)
+        return jnp.asarray(own(row, player), jnp.float32)
+    return one_hot(row, game.infoset_limits() if hasattr(game, "infoset_limits") else None)
 
 
 def sample_chance(game: Any, state: State, key: Array) -> Array:

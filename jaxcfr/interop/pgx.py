@@ -147,9 +147,12 @@ class PgxGame(ArrayGame):
             observed = jax.lax.bitcast_convert_type(observed.astype(jnp.float32), jnp.int32)
         return jnp.concatenate([state.begun.astype(jnp.int32)[None], observed.astype(jnp.int32)])
 
-    def features(self, state: PgxState, player: int) -> Array:
+    def features(self, row: Array, player: int) -> Array:
         """Float32 `[F]`: the player's observation."""
-        return self._observed(state, player).astype(jnp.float32)
+        observed = jax.eval_shape(lambda: self._observed(self.init(), player))
+        if jnp.issubdtype(observed.dtype, jnp.floating):
+            return jax.lax.bitcast_convert_type(row[1:], jnp.float32)
+        return row[1:].astype(jnp.float32)
 
 
 def from_pgx(env: Any) -> PgxGame:

@@ -141,10 +141,13 @@ class ArrayGoofspiel(Bundled):
 
     def _winners(self, state: GoofspielState) -> Array:
         """`[T]`: the winner of each turn that is over, counted from 2; 1 for nobody; 0 for a turn to come."""
-        best = state.bids == state.bids.max(1, keepdims=True)
+        return jnp.where(jnp.arange(self.turns) < state.turn, self._winner_of(state.bids), 0).astype(self._dtype)
+
+    def _winner_of(self, bids: Array) -> Array:
+        """`[T]`: who bid most of `[T, P]`, counted from 2; 1 for nobody."""
+        best = bids == bids.max(1, keepdims=True)
         alone = best.sum(1, dtype=jnp.int8) == 1
-        winner = jnp.where(alone, jnp.argmax(best, 1).astype(self._dtype) + 2, 1)
-        return jnp.where(jnp.arange(self.turns) < state.turn, winner, 0).astype(self._dtype)
+        return jnp.where(alone, jnp.argmax(best, 1).astype(self._dtype) + 2, 1)
 
     def returns(self, state: GoofspielState) -> Array:
         """The payoff of every player under `returns_type`."""
@@ -178,6 +181,35 @@ class ArrayGoofspiel(Bundled):
         card, winner = [0, self.num_actions], [0, self.num_players + 1]
         bids = [card] * self.turns + [winner] * self.turns if self.imp_info else [card] * self.turns * self.num_players
         return np.array([[0, self.num_players - 1], *[card] * self.turns, *bids])
+
+    def features(self, row: Array, player: int) -> Array:
+        """Card by card, which says more to a network than turn by turn: `[F]`, all from 0 to 1.
+
+        Whether each bid of this turn is made, `[P]`; the points of each player, as parts of all, `[P]`; of each prize,
+        whether it is shown, whether it is this turn's, and the turn, `[3 C]`, and who won it, nobody among them,
+        `[(P + 1) C]`; of each card of each player whose bids are known, whether it is played and the turn, `[2 C]`.
+        """
+        turns, n = self.turns, self.num_players
+        made, prizes, rest = row[0], row[1 : turns + 1], row[turns + 1 :]
+        if self.imp_info:
+            bids, winners = rest[None, :turns], rest[turns:]
+        else:
+            bids = rest.reshape(turns, n).T
+            over = (bids > 0).all(0)
+            winners = jnp.where(over, self._winner_of(bids.T), 0)
+        when = jnp.arange(1, turns + 1, dtype=jnp.float32) / turns
+
+        def of_cards(played: Array, values: Array) -> Array:
+            """The value of the turn in which each card was played, 0 if it was in none; by comparison, no gather."""
+            return jnp.where(played[:, None] == self._cards, values[:, None], 0).sum(0, dtype=jnp.float32)
+
+        won = winners[None] == jnp.arange(1, n + 2)[:, None]
+        points = (won[1:] * prizes.astype(jnp.float32)).sum(1)
+        parts = [jnp.arange(n) < made, points / (self.num_actions * (self.num_actions + 1) / 2)]
+        parts += [of_cards(prizes, values) for values in (jnp.ones(turns), (winners == 0) * 1.0, when, *(won * 1.0))]
+        for known in bids:
+            parts += [of_cards(known, jnp.ones(turns)), of_cards(known, when)]
+        return jnp.concatenate([jnp.asarray(part, jnp.float32) for part in parts])
 
     def infoset_key(self, row: np.ndarray, player: int) -> Hashable:
         """As in `Goofspiel.infoset_key`."""

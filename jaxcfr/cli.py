@@ -20,6 +20,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ MAX_ITERATIONS = 2**31 - 1  # the solver counts in int32
 CACHE_FROM_SECONDS = 0.5  # programs that take longer to compile are kept on disk
 PIPE_WIDTH = 200  # columns of tables that do not go to a terminal
 BAR_WIDTH = 40  # columns of a bar, at most
+STEP_SECONDS = 0.2  # of cfr-d, between looks at the keyboard and at the clock
 
 
 class Updates(StrEnum):
@@ -636,10 +638,10 @@ def solve_decomposed(
         done = 0 if solution is None else solution.t
         with progress_bar() as run.progress:
             run.progress.start(f"solving {decomposition.name}", iterations, done)
-            settings: dict[str, Any] = {"solution": solution, "callback": run.watch, "every": 1}
-            solution = cfr_d(decomposition, iterations - done, subgame_iterations, variant, inner, **settings)
-            if iterations == done:
-                run.watch(solution)
+            solution = run.run(
+                solution,
+                lambda count, found: cfr_d(decomposition, count, subgame_iterations, variant, inner, solution=found),
+            )
             if out is not None and signals.received is None:
                 solution.to_profile(resolve_iterations).save(out)
         if not as_json:
@@ -1356,7 +1358,7 @@ class _Run:
 
 @dataclass
 class _DecomposedRun:
-    """One `jaxcfr cfr-d`: what is done after every iteration of the trunk, and what is told."""
+    """One `jaxcfr cfr-d`: the loop, its evaluations, and what is told."""
 
     iterations: int
     resolve_iterations: int
@@ -1372,15 +1374,29 @@ class _DecomposedRun:
         self.evaluations: list[dict[str, Any]] = []
         self.done = 0
         self.reached = False
-        self._seconds: float | None = None
 
-    def watch(self, solution: CFRDSolution) -> bool:
+    def run(
+        self, solution: CFRDSolution | None, advance: Callable[[int, CFRDSolution | None], CFRDSolution]
+    ) -> CFRDSolution:
+        """Goes on from a solution, in steps that are short enough to be watched and long enough to cost nothing."""
+        step, compiled = 1, False
+        while True:
+            done, seconds = (0, 0.0) if solution is None else (solution.t, solution.seconds)
+            count = min(step, self.iterations - done, self.every - done % self.every)
+            begun = time.perf_counter()
+            solution = advance(count, solution)
+            inside = solution.seconds - seconds
+            around = time.perf_counter() - begun - inside
+            if inside < max(STEP_SECONDS, 10 * around):
+                step *= 2
+            self.done = solution.t
+            self.progress.update(self.done, speed=count / max(inside, 1e-9) if compiled else None)
+            compiled = True
+            if self._stops_after(solution) or self.done == self.iterations:
+                return solution
+
+    def _stops_after(self, solution: CFRDSolution) -> bool:
         """Saves and evaluates where that is due; returns whether to stop."""
-        self.done = solution.t
-        # The first of a run is compiled: how long it took says nothing about the others.
-        speed = None if self._seconds is None else 1 / max(solution.seconds - self._seconds, 1e-9)
-        self._seconds = solution.seconds
-        self.progress.update(self.done, speed=speed)
         stopped = self.signals.received is not None
         due = self.done % self.every == 0 or self.done == self.iterations
         if self.checkpoint is not None and (due or stopped):
@@ -1400,7 +1416,8 @@ class _DecomposedRun:
             if self.as_json:
                 _write_evaluation(result, for_files=self.for_files)
             self.reached = self.target is not None and nash_conv / 2 <= self.target
-        return self.reached or stopped
+        # What came in meanwhile ends the run here only where this iteration is in the file.
+        return self.reached or stopped or (due and self.signals.received is not None)
 
     def write_report(self) -> None:
         """The results as a table, on standard output."""

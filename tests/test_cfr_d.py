@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import json
 import math
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -551,6 +552,34 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert status == 2
         assert message in err
         assert len(err.splitlines()) == 1
+
+
+def test_an_interrupted_command_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "run"
+    words = ["cfr-d", "kuhn_poker", "--cut", "3", "--subgame-iterations", "30", "--dtype", "float64", "--json"]
+    words += ["-n", "40", "--eval-every", "20", "--checkpoint", str(file)]
+    evaluated = CFRDSolution.nash_conv
+
+    def interrupted(solution: CFRDSolution, *args: Any) -> float:
+        signal.raise_signal(signal.SIGINT)
+        return evaluated(solution, *args)
+
+    with monkeypatch.context() as context:
+        context.setattr(CFRDSolution, "nash_conv", interrupted)
+        assert cli.main(words) == 130
+    out, err = capsys.readouterr()
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["iteration"] for line in lines] == [20]
+    assert f"stopped after 20 iterations; {file} goes on from here" in err
+    assert cli.main([*words, "--resume"]) == 0
+    lines += [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["iteration"] for line in lines] == [20, 40]
+    file.unlink()
+    assert cli.main(words) == 0  # and in one go
+    whole = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["nash_conv"] for line in lines] == [line["nash_conv"] for line in whole]
 
 
 def test_arguments_of_another_type() -> None:

@@ -275,6 +275,7 @@ def test_the_command(command, tmp_path):
         (["kuhn_poker", "--out", "{tmp}"], "directory"),
         (["kuhn_poker", "--out", "{tmp}/p", "--profile", "{tmp}/p"], "same file"),
         (["kuhn_poker", "--out", "{tmp}/r.html", "--profile", "{tmp}/p", "-n", "5"], "--iterations is for solving"),
+        (["kuhn_poker", "--out", "{tmp}/r.html", "--profile", "{tmp}/p", "-n", "1000"], "--iterations is for solving"),
         (["kuhn_poker", "--out", "{tmp}/r.html", "--profile", "{tmp}/none"], "none"),
         (["leduc_poker", "--out", "{tmp}/r.html", "--profile", "{tmp}/p"], "no strategy"),
         (["kuhn", "--out", "{tmp}/r.html"], "kuhn_poker"),

@@ -624,7 +624,7 @@ def solve_decomposed(
         if as_json:
             _note(f"solving {decomposition.name} by CFR-D: {how}")
         else:
-            _write(f"{printable(decomposition.report())}\n{how}\n")
+            _write("".join(f"{printable(line)}\n" for line in [*decomposition.report().split("\n"), how]))
         run = _DecomposedRun(
             iterations=iterations,
             resolve_iterations=resolve_iterations,
@@ -1436,7 +1436,8 @@ class _DecomposedRun:
             _write_fitting(columns, rows, ("values", "seconds"))
             _write(
                 "All in units of payoff. Exploitability is NashConv / 2, of the whole strategy: the trunk's, and that "
-                f"of subgames solved again in {_count(self.resolve_iterations, 'iteration')}.\n"
+                f"of subgames solved again in {_count(self.resolve_iterations, 'iteration')}. Values are the players' "
+                "average payoffs in the run.\n"
             )
         if self.target is not None and self.signals.received is None:
             _write(_target_text(self.target, self.reached, self.done))

@@ -529,6 +529,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert seconds == sorted(seconds)  # they go on from those in the file
     status, out, err = run(*settings[:-1], "-n", resumed[-1]["iteration"], "--checkpoint", file, "--resume")
     assert (status, err) == (0, "")  # nothing is left to do but to tell
+    assert [line.split(":")[0] for line in out.splitlines()[:4]] == ["kuhn_poker", "trunk", "subgames", "batches"]
     for words in (
         "kuhn_poker: 58 histories",
         "dcfr_plus:alpha=1.5,gamma=4,offset=1 in 30 iterations of each subgame, float64 on cpu",

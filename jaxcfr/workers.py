@@ -97,25 +97,35 @@ def team_of(stacked: SolverState) -> Team:
     count = stacked.t.shape[0]
     if count == 1:
         return Team(1, (jax.tree.map(lambda leaf: leaf[0], stacked),))
+    return Team(count, rounds_of(stacked, count))
+
+
+def rounds_of(stacked: Any, count: int) -> tuple[Any, ...]:
+    """What belongs to `count` workers, leaves `[W, ...]`, divided into rounds and laid over the mesh."""
     width = _mesh().size * _inner()
     rounds = []
     for start in range(0, count, width):
-        # What is missing in the last round is filled up with workers that do nothing.
+        # What is missing in the last round is filled up with the last worker, whose doubles nobody looks at.
         index = np.minimum(np.arange(start, start + width), count - 1)
         rounds.append(_put(jax.tree.map(lambda leaf, index=index: leaf[index], stacked), _PARTS))
-    return Team(count, tuple(rounds))
+    return tuple(rounds)
 
 
 def stacked(team: Team, part: Callable[[SolverState], Any] = lambda state: state) -> Any:
     """What `part` takes from every worker's state, with a leading axis `[W]`, on one device of this process."""
     if team.count == 1:
         return jax.tree.map(lambda leaf: leaf[None], part(team.rounds[0]))
-    rounds = [jax.tree.map(_gathered, part(states)) for states in team.rounds]
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[: team.count], *rounds)
+    return gathered(tuple(map(part, team.rounds)), team.count)
 
 
-def placed(tree: GameTree, count: int) -> GameTree:
-    """The tree where teams of this size need it."""
+def gathered(rounds: tuple[Any, ...], count: int) -> Any:
+    """The inverse of `rounds_of`, on one device of this process."""
+    whole = [jax.tree.map(_gathered, values) for values in rounds]
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:count], *whole)
+
+
+def placed(tree: Any, count: int) -> Any:
+    """The tree, or whatever else workers share, where teams of this size need it."""
     return tree if count == 1 else _put(tree, _WHOLE)
 
 
@@ -159,17 +169,41 @@ def _run_round(
     mesh: Mesh,
     updates: Updates,
 ) -> SolverState:
-    def one(tree: Any, variant: Any, state: Any, steps: Any, traversal: Any) -> SolverState:
+    def one(own: Any, tree: Any, variant: Any, traversal: Any) -> SolverState:
+        state, steps = own
         return _run(tree, variant, state, steps, updates, traversal)
 
-    def inner(tree: Any, variant: Any, states: Any, steps: Any, traversal: Any) -> SolverState:
-        if steps.shape[0] > 1:
-            return jax.vmap(one, in_axes=(None, None, 0, 0, None))(tree, variant, states, steps, traversal)
-        state = one(tree, variant, jax.tree.map(lambda leaf: leaf[0], states), steps[0], traversal)
-        return jax.tree.map(lambda leaf: leaf[None], state)
+    return _each(one, mesh, (states, iterations), tree, variant, traversal)
 
-    program = _shard_map(inner, mesh, (_WHOLE, _WHOLE, _PARTS, _PARTS, _WHOLE), _PARTS)
-    return program(tree, variant, states, iterations, traversal)
+
+def _each(one: Callable[..., Any], mesh: Mesh, own: Any, *shared: Any) -> Any:
+    """`one(own, *shared)` of every worker of a round, `own` with a leading axis for them; to be traced."""
+
+    def inner(own: Any, *shared: Any) -> Any:
+        if jax.tree.leaves(own)[0].shape[0] > 1:
+            return jax.vmap(lambda mine: one(mine, *shared))(own)
+        found = one(jax.tree.map(lambda leaf: leaf[0], own), *shared)
+        return jax.tree.map(lambda leaf: leaf[None], found)
+
+    return _shard_map(inner, mesh, (_PARTS, *[_WHOLE] * len(shared)), _PARTS)(own, *shared)
+
+
+def each(one: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    """A compiled program that does the same for every worker.
+
+    Args:
+      one: a pure function of what one worker has, and of what all of them share.
+
+    Returns:
+      A function of what they have, in rounds as `rounds_of` makes them, and of what they share, as `placed` returns it;
+      it gives what comes out in rounds again.
+    """
+    program = jax.jit(lambda mesh, own, *shared: _each(one, mesh, own, *shared), static_argnums=0)
+
+    def all_rounds(rounds: tuple[Any, ...], *shared: Any) -> tuple[Any, ...]:
+        return tuple(program(_mesh(), own, *shared) for own in rounds)
+
+    return all_rounds
 
 
 def average_strategy(tree: GameTree, team: Team, locks: Locks | None) -> Strategy:

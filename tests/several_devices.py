@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import sys
+import tempfile
 import unittest.mock
 from pathlib import Path
 
@@ -41,6 +42,17 @@ def digests(few: bool = False) -> dict[str, str]:
         found[f"{count} workers"] = digest(trainer.train(13).strategy())
         found[f"{count} workers, then a split"] = digest(trainer.train_split(17, 3).strategy())
         found[f"{count} workers, on"] = digest(trainer.train(4).strategy())
+    network = jaxcfr.deep.linear()
+    settings = jaxcfr.deep.DeepCFR(walks=16, network=network, steps=5, batch_size=8, capacity=64, average_steps=5)
+    for count in (4,) if few else (2, 3):
+        deep = jaxcfr.deep.DeepTrainer(game, settings, seed=9, workers=count).train(2)
+        found[f"{count} deep workers"] = digest(deep.strategy())
+        if not few:
+            with tempfile.TemporaryDirectory() as directory:
+                deep.save(Path(directory) / "run.ckpt")
+                loaded = jaxcfr.deep.DeepTrainer.load(Path(directory) / "run.ckpt", game)
+            found[f"{count} deep workers, on"] = digest(loaded.train(1).strategy())
+            assert digest(deep.train(1).strategy()) == found[f"{count} deep workers, on"]
     trainer = jaxcfr.Trainer(game, sampler, seed=9, workers=1)
     found["a split"] = digest(trainer.train_split(30, 4).strategy())
     if not few:

@@ -15,12 +15,13 @@ import pytest
 import jaxcfr
 from jaxcfr import deep
 from jaxcfr.deep import algorithms, walks
-from jaxcfr.deep.learning import Item
+from jaxcfr.deep.learning import Item, cross_entropy, squared_error
 from jaxcfr.deep.rules import sums_by_row
 from jaxcfr.deep.tokens import token_features
 from jaxcfr.deep.walks import FollowOne, FollowSome, Walker, follow_all, hand_up
 from jaxcfr.errors import CheckpointError, OptionError, SolverError
 from jaxcfr.games.array_game import CHANCE, TERMINAL
+from jaxcfr.traversal.base import none_visited
 
 # Exact counterfactual regrets of a pass in Kuhn poker, per player and in order, when everybody plays uniformly.
 KUHN_REGRETS = [
@@ -291,6 +292,161 @@ def test_approximators(network):
     deep.DeepCFR(network=network)
 
 
+def trained_on_kuhn(network):
+    settings = {"walks": 256, "steps": 100, "batch_size": 128, "capacity": 2**14, "average_steps": 500}
+    trainer = deep.DeepTrainer("kuhn_poker", deep.DeepCFR(network=network, **settings), seed=0).train(40)
+    return jaxcfr.nash_conv(trainer.tree, trainer.strategy())
+
+
+def test_modules_of_flax_are_approximators():
+    linen = pytest.importorskip("flax.linen", reason="Flax is not installed")
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, features, legal):
+            x = linen.relu(linen.Dense(32)(features))
+            return linen.Dense(legal.shape[-1])(linen.LayerNorm()(linen.relu(linen.Dense(32)(x))))
+
+    class Batches(linen.Module):
+        @linen.compact
+        def __call__(self, features, legal):
+            return linen.Dense(legal.shape[-1])(linen.BatchNorm(use_running_average=True)(features))
+
+    class Dropping(linen.Module):
+        @linen.compact
+        def __call__(self, features, legal):
+            return linen.Dense(legal.shape[-1])(linen.Dropout(0.5, deterministic=False)(features))
+
+    assert trained_on_kuhn(Net()) < 0.2
+    for module, message in ((Batches(), r"keeps state \(batch_stats\)"), (Dropping(), "InvalidRngError")):
+        with pytest.raises(OptionError, match=message):
+            deep.DeepTrainer("kuhn_poker", deep.DeepCFR(network=module))
+
+
+def test_functions_of_haiku_are_approximators():
+    haiku = pytest.importorskip("haiku", reason="Haiku is not installed")
+
+    def net(features, legal):
+        return haiku.nets.MLP([32, 32, legal.shape[-1]])(features)
+
+    assert trained_on_kuhn(haiku.without_apply_rng(haiku.transform(net))) < 0.2
+    for wrong in (haiku.transform(net), haiku.transform_with_state(net)):
+        with pytest.raises(OptionError, match=r"the advantage network (fails in|gives no array)"):
+            deep.DeepTrainer("kuhn_poker", deep.DeepCFR(network=wrong))
+
+
+def test_modules_of_equinox_are_split():
+    equinox = pytest.importorskip("equinox", reason="Equinox is not installed")
+
+    def parts(key, features, legal):
+        module = equinox.nn.MLP(features.shape[-1], legal.shape[-1], 32, 2, key=key)
+        return equinox.partition(module, equinox.is_inexact_array)
+
+    def apply(params, features, legal):
+        _, rest = parts(jax.random.key(0), features, legal)
+        return jax.vmap(equinox.combine(params, rest))(features)
+
+    assert trained_on_kuhn(deep.Approximator(lambda *given: parts(*given)[0], apply)) < 0.2
+
+
+def test_modules_of_nnx_are_split():
+    nnx = pytest.importorskip("flax.nnx", reason="Flax is not installed")
+
+    class Net(nnx.Module):
+        def __init__(self, inputs, outputs, rngs):
+            self.first, self.last = nnx.Linear(inputs, 32, rngs=rngs), nnx.Linear(32, outputs, rngs=rngs)
+
+        def __call__(self, features):
+            return self.last(nnx.relu(self.first(features)))
+
+    def parts(key, features, legal):
+        return nnx.split(Net(features.shape[-1], legal.shape[-1], rngs=nnx.Rngs(key)), nnx.Param)
+
+    def apply(params, features, legal):
+        graph, _ = parts(jax.random.key(0), features, legal)
+        return nnx.merge(graph, params)(features)
+
+    assert trained_on_kuhn(deep.Approximator(lambda *given: parts(*given)[1], apply)) < 0.2
+
+
+class Keeping(Module):
+    """As a Flax module with batch normalisation."""
+
+    def init(self, key, features, legal):
+        return {"params": super().init(key, features, legal), "batch_stats": jnp.zeros(3)}
+
+
+class Counting(Module):
+    def init(self, key, features, legal):
+        return {**super().init(key, features, legal), "count": jnp.zeros((), jnp.int32)}
+
+
+class Fixed(Module):
+    def init(self, key, features, legal):
+        return {}
+
+
+class Drawing(Module):
+    def apply(self, params, key, features, legal):
+        return features
+
+
+class Rounding(Module):
+    def apply(self, params, features, legal):
+        return super().apply(params, features, legal).astype(jnp.int32)
+
+
+@dataclasses.dataclass
+class Listed(Module):
+    sizes: list
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (Keeping, r"the advantage network keeps state \(batch_stats\)"),
+        (Counting, r"a parameter \['count'\] of int32"),
+        (Fixed, "has no parameters"),
+        (Drawing, r"fails in apply\(params, features, legal\): TypeError"),
+        (Rounding, "gives int32: floating-point numbers are needed"),
+        (lambda: Listed([1]), "has to be hashable, and Listed is not"),
+        (lambda: Module, r"a class has to be called first, Module\(...\)"),
+    ],
+)
+def test_networks_that_do_not_fit_are_told(make, message, kuhn):
+    with pytest.raises(OptionError, match=message):
+        deep.DeepTrainer(kuhn[1], deep.DeepCFR(network=make()))
+
+
+class Forbidding(Module):
+    """Minus infinity for illegal actions, in the way whose gradient is most easily spoilt."""
+
+    def apply(self, params, features, legal):
+        return features @ params["kernel"] + jnp.where(legal, 0, -jnp.inf)
+
+
+def test_what_networks_say_of_illegal_actions_is_ignored(kuhn):
+    legal = jnp.asarray([[True, True, False]])
+    features = jnp.ones((1, 4))
+    item = Item(features, legal, jnp.asarray([[1.0, -1.0, 0.0]]), legal, jnp.ones(1))
+    params = Forbidding().init(jax.random.key(0), features, legal)
+    for loss in (squared_error, cross_entropy):
+        value, gradient = jax.value_and_grad(
+            lambda params, loss=loss: loss(Forbidding().apply(params, features, legal), item).sum()
+        )(params)
+        assert np.isfinite(value)
+        assert np.isfinite(gradient["kernel"]).all()
+        assert np.any(gradient["kernel"] != 0)
+    # On arrays, where an outcome of chance is no action: the values that ESCHER takes advantages from.
+    rules = deep.array_rules(kuhn[0], 3)
+    algorithm = deep.ESCHER(walks=8, network=Forbidding(), steps=2, batch_size=8, capacity=16, past_networks=2)
+    update = jax.jit(algorithms.update, static_argnames="player")
+    state = deep.init(rules, algorithm, jax.random.key(0))._replace(t=jnp.asarray(1, jnp.int32))
+    learnt = update(rules, algorithm, state, player=0, key=jax.random.key(1)).players[0].advantage
+    assert np.isfinite(learnt.losses).all()
+    assert np.isfinite(learnt.memory.as_numpy().target).all()
+
+
 def small(kind, **settings):
     """Settings under which an algorithm is what it would be with a perfect network, as far as can be."""
     size = 32
@@ -326,7 +482,7 @@ def test_with_a_table_it_converges(kind, kuhn):
     trainer = deep.DeepTrainer(kuhn[1], small(kind), seed=1, features="index", history_features="index")
     trainer.train(60)
     assert jaxcfr.nash_conv(kuhn[1].tree, trainer.strategy()) < 0.12
-    assert float(trainer.state.visited) > 60 * 2 * 128
+    assert int(trainer.state.visited) > 60 * 2 * 128
 
 
 # The skeleton
@@ -370,7 +526,8 @@ def test_training_lowers_the_loss_and_reset_begins_anew(kuhn):
         begun, ended = state.players[0].advantage.params, after.players[0].advantage.params
         moved = max(float(jnp.abs(a - b).max()) for a, b in zip(*map(jax.tree.leaves, (begun, ended)), strict=True))
         assert (moved > 1e-3) == changes
-    learns = dataclasses.replace(kept, optimiser=optax.adam(optax.cosine_decay_schedule(1e-2, 300)), steps=300)
+    falling = optax.chain(optax.adam(optax.cosine_decay_schedule(1e-2, 300)), optax.contrib.reduce_on_plateau())
+    learns = dataclasses.replace(kept, optimiser=falling, steps=300)  # the second one asks for the loss
     state = jax.jit(algorithms.iterate)(rules, learns, deep.init(rules, learns, jax.random.key(0)))
     for player in state.players:
         first, last = np.asarray(player.advantage.losses)
@@ -387,6 +544,20 @@ def test_linear_weights_and_the_items_of_one_iteration(tiny):
     openings = [n for n in range(6) if len(rules_keys(rules)[0][n]) == 1]
     per_iteration = items.weight[np.isin(items.observed, openings)].reshape(3, 3).sum(1)
     assert per_iteration == pytest.approx([1, 2, 3], rel=1e-5)
+
+
+def test_histories_are_counted_beyond_what_one_float_holds(tiny):
+    rules, algorithm, iterate = tiny
+    count, total = none_visited(), 0
+    for more in (2**24 - 1, 1, 1, 3, 2**24 + 2, 12_345_677, 1, 2**28, 7):
+        count, total = count.add(jnp.float32(more)), total + more
+        assert int(count) == total
+    assert int(count.add(count)) == 2 * total
+    state = deep.init(rules, algorithm, jax.random.key(0))
+    fresh = int(iterate(rules, algorithm, state).visited)
+    assert 2 * 32 * 3 < fresh < 2**24
+    late = state._replace(visited=none_visited().add(jnp.float32(2**40)).add(jnp.float32(1)))
+    assert int(iterate(rules, algorithm, late).visited) == 2**40 + 1 + fresh
 
 
 def rules_keys(rules):
@@ -533,7 +704,7 @@ def test_past_networks_are_averaged_by_own_reach(kuhn):
         for a, b in pairs
     )
     on_tree = deep.DeepTrainer(arrays, algorithm, tree=lowered)
-    on_tree._state = trainer.state
+    on_tree._rounds = trainer._rounds
     assert jaxcfr.expected_payoffs(lowered.tree, on_tree.strategy())[0] == pytest.approx(exact, abs=1e-5)
     played = jaxcfr.expected_payoffs_sampled(arrays, [policy, policy], jax.random.key(0), 40_000)
     assert abs(played.mean[0] - exact) < 4 * played.standard_error[0]
@@ -554,7 +725,7 @@ def test_without_a_tree(tmp_path):
     # The same run, asked about a tree: as it plays, so it is.
     lowered = jaxcfr.lower(arrays)
     on_tree = deep.DeepTrainer(arrays, algorithm, seed=2, tree=lowered)
-    on_tree._state = trainer.state
+    on_tree._rounds = trainer._rounds
     exact = on_tree.evaluate()
     assert exact["nash_conv"] < 0.6
     uniform = jaxcfr.uniform_strategy(lowered.tree)
@@ -649,7 +820,7 @@ def bare_kuhn():
             lambda: deep.DeepTrainer("kuhn_poker", deep.DeepCFR(network=deep.tabular(2)), features="index"),
             "the advantage table has 2 rows, and 6 are needed",
         ),
-        (lambda: deep.DeepTrainer("kuhn_poker", deep.DeepCFR(network=Narrow())), r"gives \(2, 1\) for two rows"),
+        (lambda: deep.DeepTrainer("kuhn_poker", deep.DeepCFR(network=Narrow())), r"gives \(2, 1\) for 2 rows"),
         (lambda: deep.DeepTrainer("kuhn_poker", deep.DREAM(), history_features=None), "sees whole histories"),
         (lambda: deep.DeepTrainer("kuhn_poker", deep.DREAM(), history_features=[[1], [2, 3]]), "an array"),
         (lambda: deep.DeepTrainer("kuhn_poker", max_depth=3), "max_depth is for array games"),

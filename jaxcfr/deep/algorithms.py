@@ -53,6 +53,7 @@ from jaxcfr.errors import OptionError
 from jaxcfr.games.array_game import CHANCE, TERMINAL
 from jaxcfr.regret.matching import normalise
 from jaxcfr.regret.schedules import Hyperparameter, at
+from jaxcfr.traversal.base import Visited, none_visited
 
 
 class PlayerState(NamedTuple):
@@ -80,13 +81,13 @@ class DeepState(NamedTuple):
       t: int32, iterations done.
       key: a typed key; iteration t takes its random numbers from `fold_in(key, t)`.
       players: one for each player.
-      visited: float32, histories visited so far.
+      visited: histories visited so far.
     """
 
     t: Array
     key: Array
     players: tuple[PlayerState, ...]
-    visited: Array
+    visited: Visited
 
 
 STATIC = {"static": True}
@@ -185,9 +186,9 @@ class DeepAlgorithm:
         """What is matched in iteration t: by default the advantage network's outputs."""
         return ask(player.advantage)
 
-    def learn_first(self, rules: Rules, me: PlayerState, walker: Walker, key: Array) -> tuple[PlayerState, Any]:
+    def learn_first(self, rules: Rules, me: PlayerState, walker: Walker, key: Array) -> tuple[PlayerState, Visited]:
         """What the value network learns before the walks, and how many histories it met for that: nothing."""
-        return me, 0.0
+        return me, none_visited()
 
     def learn_after(self, rules: Rules, me: PlayerState, tape: Tape, q: Array | None, key: Array) -> PlayerState:
         """What the value network learns from the walks: nothing."""
@@ -266,7 +267,7 @@ def init(rules: Rules, algorithm: DeepAlgorithm, key: Array) -> DeepState:
     players = tuple(
         _init_player(rules, algorithm, player, jax.random.fold_in(begin, player)) for player in range(rules.num_players)
     )
-    return DeepState(jnp.zeros((), jnp.int32), run, players, jnp.zeros((), jnp.float32))
+    return DeepState(jnp.zeros((), jnp.int32), run, players, none_visited())
 
 
 def run(rules: Rules, algorithm: DeepAlgorithm, state: DeepState, iterations: Any) -> DeepState:
@@ -314,7 +315,7 @@ def update(rules: Rules, algorithm: DeepAlgorithm, state: DeepState, player: int
     me, visited = state.players[player], state.visited
     if algorithm.values:
         me, met = algorithm.learn_first(rules, me, walker, keys[0])
-        visited = visited + met
+        visited = visited.add(met)
     tape, met = walker.run(keys[1], algorithm.walks)
     q = None
     if algorithm.values:
@@ -355,7 +356,7 @@ def update(rules: Rules, algorithm: DeepAlgorithm, state: DeepState, player: int
         memory = players[after].strategies
         assert memory is not None
         players[after] = players[after]._replace(strategies=memory.insert(keys[7], items, theirs))
-    return state._replace(players=tuple(players), visited=visited + met)
+    return state._replace(players=tuple(players), visited=visited.add(met))
 
 
 def _learnt(
@@ -404,7 +405,8 @@ def _learnt(
 
 
 def value_of(rules: Rules, algorithm: DeepAlgorithm, me: PlayerState, tape: Tape) -> Array:
-    """What the value network says of all histories that were met, `[D, W, A]`; 0 while it has learnt nothing."""
+    """What the value network says of all histories that were met, `[D, W, A]`; 0 of what is illegal, and while it has
+    learnt nothing."""
     value = me.value
     assert value is not None
     depths, width, actions = tape.sigma.shape
@@ -413,7 +415,8 @@ def value_of(rules: Rules, algorithm: DeepAlgorithm, me: PlayerState, tape: Tape
     said = value.scale * algorithm.training("value").network.apply(
         value.params, features, tape.seen.legal.reshape(-1, actions)
     )
-    return jnp.where(value.updates > 0, said, 0).reshape(depths, width, actions)
+    said = said.reshape(depths, width, actions)
+    return jnp.where((value.updates > 0) & tape.seen.legal, said, 0)
 
 
 def _value_items(rules: Rules, tape: Tape, targets: Array, wanted: Array) -> tuple[Item, Array]:
@@ -574,7 +577,7 @@ class ESCHER(_WithValues):
     def choose(self, t: Array) -> Choose:
         return FollowOne(jnp.ones(()))
 
-    def learn_first(self, rules: Rules, me: PlayerState, walker: Walker, key: Array) -> tuple[PlayerState, Any]:
+    def learn_first(self, rules: Rules, me: PlayerState, walker: Walker, key: Array) -> tuple[PlayerState, Visited]:
         """Plays, and what they paid."""
         until_key, run_key, train_key = jax.random.split(key, 3)
         until = jax.random.randint(until_key, (walker.width,), 0, walker.depth)

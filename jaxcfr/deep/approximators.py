@@ -5,16 +5,17 @@ An *approximator* is anything with two pure functions,
     init(key, features, legal) -> params
     apply(params, features, legal) -> [B, A]
 
-with `features` `[B, F]` float32 and `legal` `[B, A]` bool. So a Flax module whose `__call__` takes `(features, legal)`
-is one as it stands, and so is a Haiku function after `hk.without_apply_rng(hk.transform(f))`; an Equinox module is one
-as `Approximator(lambda key, features, legal: Model(key), lambda model, features, legal: jax.vmap(model)(features))`.
-`params` is any pytree of arrays. What comes out for illegal actions is ignored.
+with `features` `[B, F]` float32 and `legal` `[B, A]` bool. So a Flax (linen) module whose `__call__` takes
+`(features, legal)` is one as it stands, and so is a Haiku function after `hk.without_apply_rng(hk.transform(f))`;
+modules of Equinox and of Flax's nnx are split into parameters and the rest, as the guide shows. `params` is any pytree
+of floating-point arrays, all of which are trained. What comes out for illegal actions is ignored, and may be minus
+infinity. A network keeps no state (running means of batch normalisation) and draws nothing (dropout).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -41,14 +42,77 @@ class Approximator:
 
 
 def require_approximator(network: Any, name: str = "network") -> Any:
-    """The approximator itself; raises `OptionError` for what has no `init` and `apply`."""
+    """The approximator itself; raises `OptionError` for what has no `init` and `apply`, or cannot be hashed."""
+    if isinstance(network, type):
+        hint = f": a class has to be called first, {network.__name__}(...)"
+        raise OptionError(f"{name} has to be a pair of functions init and apply, not {network!r}{hint}")
     if callable(getattr(network, "init", None)) and callable(getattr(network, "apply", None)):
+        try:
+            hash(network)
+        except TypeError as error:
+            raise OptionError(
+                f"{name} has to be hashable, and {type(network).__name__} is not: give it tuples instead of lists, or "
+                "make it a frozen dataclass, or an Approximator of two functions"
+            ) from error
         return network
     hint = f"; call it: {network.__name__}(...)" if network in (mlp, linear, tabular) else ""
     raise OptionError(
         f"{name} has to be a pair of functions init(key, features, legal) and apply(params, features, legal), as "
-        f"mlp() is, not {network!r}{hint}"
+        f"mlp() is, not {network!r:.80}{hint}"
     )
+
+
+def check_approximator(network: Any, name: str, features: Array, legal: Array) -> None:
+    """Looks, without computing anything, at what a network makes of some features.
+
+    Args:
+      network: an approximator.
+      name: of the network, for errors.
+      features: `[B, F]`.
+      legal: `[B, A]`.
+
+    Raises:
+      OptionError: it fails, has parameters that cannot be trained, or does not give one number for each action.
+    """
+
+    def said(step: str, function: Callable[..., Any], *given: Any) -> Any:
+        try:
+            return jax.eval_shape(function, *given)
+        except OptionError:
+            raise
+        except Exception as error:  # it is anyone's code
+            what = " ".join(str(error).split()).rstrip(".")
+            raise OptionError(
+                f"the {name} network fails in {step}: {type(error).__name__}: {what:.300}. An approximator is a pair "
+                "of pure functions init(key, features, legal) and apply(params, features, legal), without state and "
+                "without random numbers"
+            ) from error
+
+    params = said("init(key, features, legal)", network.init, jax.random.key(0), features, legal)
+    # So Flax's linen names what belongs to a module.
+    if isinstance(params, Mapping) and "params" in params and len(params) > 1:
+        state = " and ".join(sorted(set(map(str, params)) - {"params"}))
+        raise OptionError(
+            f"the {name} network keeps state ({state}), and an approximator has parameters only: normalise layers, not "
+            "batches"
+        )
+    if not jax.tree.leaves(params):
+        raise OptionError(f"the {name} network has no parameters: there is nothing to train")
+    for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]:
+        if not jnp.issubdtype(leaf.dtype, jnp.floating):
+            raise OptionError(
+                f"the {name} network has a parameter {jax.tree_util.keystr(path)} of {leaf.dtype}: parameters are "
+                "floating-point numbers, all of which are trained; leave keys and counters out"
+            )
+    out = said("apply(params, features, legal)", network.apply, params, features, legal)
+    shape = getattr(out, "shape", None)
+    if shape != legal.shape:
+        raise OptionError(
+            f"the {name} network gives {shape if shape is not None else 'no array'} for {legal.shape[0]} rows of "
+            f"features: one number for each of the {legal.shape[1]} actions is needed, {legal.shape}"
+        )
+    if not jnp.issubdtype(out.dtype, jnp.floating):
+        raise OptionError(f"the {name} network gives {out.dtype}: floating-point numbers are needed")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -85,7 +85,8 @@ def new_learner(network: Any, key: Array, observed: Any, features: Array, legal:
 
 def squared_error(outputs: Array, items: Item) -> Array:
     """Of the actions for which there is a target, `[B]`."""
-    return jnp.sum(jnp.where(items.mask, jnp.square(outputs - items.target), 0), axis=1)
+    # Left out before the square, not after it: else minus infinity at illegal actions would leave a gradient of NaN.
+    return jnp.sum(jnp.square(jnp.where(items.mask, outputs - items.target, 0)), axis=1)
 
 
 def cross_entropy(outputs: Array, items: Item) -> Array:
@@ -167,10 +168,14 @@ def train(
     def step(carry: tuple[Params, Any], key: Array) -> tuple[tuple[Params, Any], Array]:
         params, state = carry
         value, gradient = jax.value_and_grad(loss)(params, key)
-        update, state = training.optimiser.update(gradient, state, params)
+        update, state = optimiser.update(
+            gradient, state, params, value=value, grad=gradient, value_fn=lambda params: loss(params, key)
+        )
         return (optax.apply_updates(params, update), state), value
 
-    begin = (params, training.optimiser.init(params))
+    # Some want to know the loss too (`reduce_on_plateau`), or to ask for it elsewhere (`lbfgs`).
+    optimiser = optax.with_extra_args_support(training.optimiser)
+    begin = (params, optimiser.init(params))
     (params, _), losses = jax.lax.scan(step, begin, keys[1:])
     tenth = max(training.steps // 10, 1)
     shown = jnp.stack([losses[:tenth].mean(), losses[-tenth:].mean()])

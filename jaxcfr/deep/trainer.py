@@ -7,20 +7,21 @@ import functools
 import hashlib
 import signal
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxcfr import checkpoint
 from jaxcfr.arguments import integer, real
 from jaxcfr.array_play import sample_play, uniform_policy
 from jaxcfr.bounds import ExploitabilityBound, exploitability_bound
 from jaxcfr.deep import algorithms, average
-from jaxcfr.deep.algorithms import DeepAlgorithm, DeepCFR, DeepState
+from jaxcfr.deep.algorithms import DeepAlgorithm, DeepCFR, DeepState, PlayerState
+from jaxcfr.deep.approximators import check_approximator
 from jaxcfr.deep.policies import NetworkPolicy, PastPolicy
 from jaxcfr.deep.rules import ArrayRules, TreeRules, array_rules, tree_rules
 from jaxcfr.errors import CheckpointError, OptionError, SolverError
@@ -38,6 +39,8 @@ from jaxcfr.trainer import check_cadence, evaluate, file_path
 from jaxcfr.traversal.randomness import as_key
 from jaxcfr.tree.game_tree import GameTree, Strategy
 from jaxcfr.tree.lower import LoweredGame, lower
+from jaxcfr.workers import each as each_worker
+from jaxcfr.workers import gathered, placed, rounds_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -81,7 +84,8 @@ class DeepTrainer:
             small it is, and networks are asked at every history.
           algorithm: the settings, `DeepCFR()` by default.
           seed: from 0 to `2**32 - 1`, or a typed key of `jax.random.key`.
-          workers: W independent runs side by side, laid over all devices; the strategy is the average of theirs.
+          workers: W independent runs side by side, laid over all devices, however many; the strategy is the average of
+            theirs.
           features: of a lowered game, what networks take of an information set: a function of (key, player), one array
             `[n_p, F]` per player, or "index", its number, for `tabular`. None takes what the array game says
             (`infoset` in zeros and ones), or else the parts of the key. Array games bring their own.
@@ -141,7 +145,9 @@ class DeepTrainer:
                 game if self.lowered is None else self.lowered, features, arrays, seen
             )
         _check_networks(self.rules, self.algorithm)
-        self._state: DeepState | None = None
+        self._rounds: tuple[DeepState, ...] = ()
+        """Of one worker its state; of several, see `jaxcfr.workers.rounds_of`."""
+        self._shared = (placed(self.rules, workers), self.algorithm)
         self.history: list[dict[str, Any]] = []
         self._seconds = 0.0
 
@@ -155,18 +161,30 @@ class DeepTrainer:
     @property
     def state(self) -> DeepState:
         """Of the run: a pytree; with several workers every leaf has an axis for them in front."""
-        if self._state is None:
-            if self.workers == 1:
-                self._state = _init(self.rules, self.algorithm, self._key)
-            else:
-                keys = jax.vmap(functools.partial(jax.random.fold_in, self._key))(np.arange(self.workers))
-                self._state = _init_many(self.rules, self.algorithm, _placed(keys))
-        return self._state
+        self._begin()
+        return self._rounds[0] if self.workers == 1 else gathered(self._rounds, self.workers)
+
+    def _begin(self) -> None:
+        if self._rounds:
+            return
+        if self.workers == 1:
+            self._rounds = (_init(self.rules, self.algorithm, self._key),)
+        else:
+            keys = jax.vmap(functools.partial(jax.random.fold_in, self._key))(np.arange(self.workers))
+            self._rounds = _init_each(rounds_of(keys, self.workers), *self._shared)
+
+    def _of_each(self, part: Callable[[DeepState], Any], rounds: tuple[DeepState, ...] = ()) -> Any:
+        """What `part` takes of every worker's state, on the host, with an axis for them in front."""
+        self._begin()
+        parts = tuple(map(part, rounds or self._rounds))
+        if self.workers == 1:
+            return jax.tree.map(lambda leaf: np.asarray(leaf)[None], parts[0])
+        return jax.tree.map(np.asarray, gathered(parts, self.workers))
 
     @property
     def iterations_done(self) -> int:
         """t."""
-        return 0 if self._state is None else int(np.asarray(self._state.t).reshape(-1)[0])
+        return int(self._of_each(lambda state: state.t)[0]) if self._rounds else 0
 
     def train(
         self,
@@ -233,21 +251,24 @@ class DeepTrainer:
         return self
 
     def _step(self) -> None:
-        run = _run if self.workers == 1 else _run_many
-        new = run(self.rules, self.algorithm, self.state)
-        scales = np.asarray(jnp.stack([player.advantage.scale for player in new.players]))
-        losses = np.asarray(jnp.stack([player.advantage.losses for player in new.players]))
-        if not (np.isfinite(scales).all() and np.isfinite(losses).all()):
+        self._begin()
+        if self.workers == 1:
+            rounds = (_run(self.rules, self.algorithm, self._rounds[0]),)
+        else:
+            rounds = _run_each(self._rounds, *self._shared)
+        numbers = self._of_each(lambda state: [_numbers(player) for player in state.players], rounds)
+        if not all(np.isfinite(values).all() for values in jax.tree.leaves(numbers)):
             raise SolverError(
                 f"iteration {self.iterations_done + 1} came out infinite or as no number: are payoffs finite, and is "
                 "the learning rate small enough? The trainer is as it was before that iteration"
             )
-        self._state = new
+        self._rounds = rounds
 
     def losses(self) -> np.ndarray:
         """`[P, 2]` (with several workers `[W, P, 2]`): the loss of each advantage network at the beginning and at the
         end of its last training, in units of the targets' mean square."""
-        return np.moveaxis(np.stack([np.asarray(player.advantage.losses) for player in self.state.players]), 0, -2)
+        each = np.stack(self._of_each(lambda state: [player.advantage.losses for player in state.players]), axis=1)
+        return each[0] if self.workers == 1 else each
 
     # What was learnt
 
@@ -275,7 +296,8 @@ class DeepTrainer:
             return _average_on(rules, self.algorithm, self.policy())
         if self.workers == 1:
             return _average(rules, self.algorithm, self.state)
-        each = _average_many(rules, self.algorithm, self.state)
+        self._begin()
+        each = gathered(_average_each(self._rounds, *self._shared), self.workers)
         sums = tuple(
             init_sum(jax.vmap(treeplex.realization_weights)(values).mean(0)[:-1])
             for treeplex, values in zip(rules.tree.treeplexes, each, strict=True)
@@ -331,7 +353,7 @@ class DeepTrainer:
         record: dict[str, Any] = {
             "iteration": self.iterations_done,
             "seconds": round(self._seconds, 6),
-            "visited": float(np.asarray(self.state.visited).sum()),
+            "visited": sum(int(part.sum(dtype=np.float64)) for part in self._of_each(lambda state: state.visited)),
             "losses": self.losses().tolist(),
         }
         if self._asked is not None:
@@ -482,7 +504,8 @@ class DeepTrainer:
                 )
             like = _init(trainer.rules, trainer.algorithm, trainer._key)
             state = checkpoint.state_from(like, arrays, trainer.workers)
-            trainer._state = state if trainer.workers > 1 else jax.tree.map(lambda leaf: leaf[0], state)
+            one = trainer.workers == 1
+            trainer._rounds = (jax.tree.map(lambda leaf: leaf[0], state),) if one else rounds_of(state, trainer.workers)
             trainer.history = list(facts["history"])
             trainer._seconds = float(facts["seconds"])
         return trainer
@@ -493,17 +516,14 @@ _run = jax.jit(lambda rules, algorithm, state: algorithms.iterate(rules, algorit
 _average = jax.jit(average.average_strategy)
 _average_networks = jax.jit(average.average_networks)
 _average_on = jax.jit(lambda rules, algorithm, policy: average.asked_strategy(rules, algorithm, policy.params))
-_init_many = jax.jit(jax.vmap(algorithms.init, in_axes=(None, None, 0)))
-_run_many = jax.jit(jax.vmap(algorithms.iterate, in_axes=(None, None, 0)))
-_average_many = jax.jit(jax.vmap(average.average_strategy, in_axes=(None, None, 0)))
+_init_each = each_worker(lambda key, rules, algorithm: algorithms.init(rules, algorithm, key))
+_run_each = each_worker(lambda state, rules, algorithm: algorithms.iterate(rules, algorithm, state))
+_average_each = each_worker(lambda state, rules, algorithm: average.average_strategy(rules, algorithm, state))
 
 
-def _placed(keys: Array) -> Array:
-    """The keys of the workers, laid over the devices where they can be divided evenly."""
-    devices = jax.devices()
-    if len(devices) == 1 or keys.shape[0] % len(devices):
-        return keys
-    return jax.device_put(keys, NamedSharding(Mesh(np.asarray(devices), ("workers",)), PartitionSpec("workers")))  # type: ignore[no-untyped-call]
+def _numbers(player: PlayerState) -> tuple[Array, Array]:
+    """What is infinite, or no number, where training went wrong."""
+    return player.advantage.scale, player.advantage.losses
 
 
 def _check_networks(rules: TreeRules | ArrayRules, algorithm: DeepAlgorithm) -> None:
@@ -518,17 +538,7 @@ def _check_networks(rules: TreeRules | ArrayRules, algorithm: DeepAlgorithm) -> 
             cases.append(("value", rules.history_example()[1], legal, known))
     for kind, features, legal, known in cases:
         network = algorithm.training(kind).network
-        two, both = jnp.concatenate([features, features]), jnp.concatenate([legal, legal])
-
-        def said(two: Array, both: Array, network: Any = network) -> Any:
-            return network.apply(network.init(jax.random.key(0), two, both), two, both)
-
-        shape = getattr(jax.eval_shape(said, two, both), "shape", None)
-        if shape != both.shape:
-            raise OptionError(
-                f"the {kind} network gives {shape if shape is not None else 'no array'} for two rows of features: one "
-                f"number for each of the {both.shape[1]} actions is needed, {both.shape}"
-            )
+        check_approximator(network, kind, jnp.concatenate([features, features]), jnp.concatenate([legal, legal]))
         size = getattr(network, "table_size", None)
         if size is not None and known is not None and known.size and float(jnp.max(known)) >= size:
             raise OptionError(f"the {kind} table has {size} rows, and {int(jnp.max(known)) + 1} are needed")

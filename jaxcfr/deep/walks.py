@@ -27,6 +27,7 @@ from jax import Array
 
 from jaxcfr.deep.rules import Ask, Rules, Seen
 from jaxcfr.games.array_game import CHANCE, TERMINAL, draw_at
+from jaxcfr.traversal.base import Visited, none_visited
 from jaxcfr.traversal.randomness import EDGE, STEP, mix, unit
 
 Uniforms = Callable[..., Array]
@@ -122,7 +123,7 @@ class Walker:
     tracked: int | None = None
     single: bool = False
 
-    def run(self, key: Array, walks: int, until: Array | None = None) -> tuple[Tape, Array]:
+    def run(self, key: Array, walks: int, until: Array | None = None) -> tuple[Tape, Visited]:
         """All walks down, `walks` of them (at most W).
 
         Returns:
@@ -158,12 +159,12 @@ class Walker:
         def step(carry: tuple[Any, ...]) -> tuple[Any, ...]:
             depth, front, tape, visited = carry
             row, below = self._step(words, depth, front)
-            return depth + 1, below, put(tape, row, depth), visited + front.active.sum(dtype=jnp.float32)
+            return depth + 1, below, put(tape, row, depth), visited.add(front.active.sum(dtype=jnp.float32))
 
         def put(tape: Tape, row: Tape, depth: Any) -> Tape:
             return jax.tree.map(lambda rows, new: jax.lax.dynamic_update_index_in_dim(rows, new, depth, 0), tape, row)
 
-        begin = (jnp.zeros((), jnp.int32), front, tape, jnp.zeros((), jnp.float32))
+        begin = (jnp.zeros((), jnp.int32), front, tape, none_visited())
         _, front, tape, visited = jax.lax.while_loop(more, step, begin)
         return put(tape, self._last(words, front), self.depth - 1), visited
 

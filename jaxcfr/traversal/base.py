@@ -22,11 +22,15 @@ class Visited(NamedTuple):
     def __int__(self) -> int:
         return int(self.value) + int(self.rest)
 
-    def add(self, count: Array) -> Visited:
-        """Knuth's exact addition of two numbers."""
-        rest = self.rest + count
-        value = self.value + rest
-        return Visited(value, rest - (value - self.value))
+    def add(self, count: Array | Visited) -> Visited:
+        """Knuth's exact addition of two numbers, then of what it leaves."""
+        if isinstance(count, Visited):
+            return self.add(count.value).add(count.rest)
+        total = self.value + count
+        added = total - self.value
+        rest = self.rest + ((self.value - (total - added)) + (count - added))
+        value = total + rest
+        return Visited(value, rest - (value - total))
 
 
 def none_visited() -> Visited:

@@ -42,17 +42,7 @@ def digests(few: bool = False) -> dict[str, str]:
         found[f"{count} workers"] = digest(trainer.train(13).strategy())
         found[f"{count} workers, then a split"] = digest(trainer.train_split(17, 3).strategy())
         found[f"{count} workers, on"] = digest(trainer.train(4).strategy())
-    network = jaxcfr.deep.linear()
-    settings = jaxcfr.deep.DeepCFR(walks=16, network=network, steps=5, batch_size=8, capacity=64, average_steps=5)
-    for count in (4,) if few else (2, 3):
-        deep = jaxcfr.deep.DeepTrainer(game, settings, seed=9, workers=count).train(2)
-        found[f"{count} deep workers"] = digest(deep.strategy())
-        if not few:
-            with tempfile.TemporaryDirectory() as directory:
-                deep.save(Path(directory) / "run.ckpt")
-                loaded = jaxcfr.deep.DeepTrainer.load(Path(directory) / "run.ckpt", game)
-            found[f"{count} deep workers, on"] = digest(loaded.train(1).strategy())
-            assert digest(deep.train(1).strategy()) == found[f"{count} deep workers, on"]
+    found |= deep_digests(game, few)
     trainer = jaxcfr.Trainer(game, sampler, seed=9, workers=1)
     found["a split"] = digest(trainer.train_split(30, 4).strategy())
     if not few:
@@ -60,6 +50,26 @@ def digests(few: bool = False) -> dict[str, str]:
         with unittest.mock.patch.dict(workers.INNER, {"cpu": 3}):
             trainer = jaxcfr.Trainer(game, sampler, seed=9, workers=5)
             found["batches of 3"] = digest(trainer.train(13).strategy())
+    return found
+
+
+def deep_digests(game, few: bool) -> dict[str, str]:
+    """Always with 64-bit numbers allowed: optax computes in them where it may."""
+    found = {}
+    network, before = jaxcfr.deep.linear(), jax.config.read("jax_enable_x64")
+    settings = jaxcfr.deep.DeepCFR(walks=16, network=network, steps=5, batch_size=8, capacity=64, average_steps=5)
+    jax.config.update("jax_enable_x64", True)
+    try:
+        for count in (4,) if few else (2, 3):
+            trainer = jaxcfr.deep.DeepTrainer(game, settings, seed=9, workers=count).train(2)
+            found[f"{count} deep workers"] = digest(trainer.strategy())
+            with tempfile.TemporaryDirectory() as directory:
+                trainer.save(Path(directory) / "run.ckpt")
+                loaded = jaxcfr.deep.DeepTrainer.load(Path(directory) / "run.ckpt", game)
+            found[f"{count} deep workers, on"] = digest(loaded.train(1).strategy())
+            assert digest(trainer.train(1).strategy()) == found[f"{count} deep workers, on"]
+    finally:
+        jax.config.update("jax_enable_x64", before)
     return found
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import re
 import signal
 from pathlib import Path
 
@@ -581,6 +582,14 @@ def test_an_iteration_is_one_program_without_the_host(kind, kuhn):
     used = set(primitives(jax.make_jaxpr(algorithms.iterate)(rules, algorithm, state).jaxpr))
     assert "while" in used
     assert not [name for name in used if "callback" in name or "infeed" in name or "outfeed" in name]
+    # On accelerators floats that are scattered replace each other: sums would come in an order of chance.
+    text = jax.jit(algorithms.iterate).trace(rules, algorithm, state).lower(lowering_platforms=("cuda",)).as_text()
+    scattered = re.findall(r'"stablehlo\.scatter".*?\^bb0\(.*?\n(.*?)stablehlo\.return', text, re.DOTALL)
+    assert len(scattered) > 4
+    assert not [body for body in scattered if "stablehlo.add" in body]
+    assert "stablehlo.custom_call" not in text
+    if rules.tree.dtype == jnp.float32:
+        assert "f64" not in text
 
 
 def test_nothing_moves_to_the_host_and_nothing_compiles_anew(tiny):
@@ -771,6 +780,26 @@ def test_parts_of_sets_are_not_mixed_up():
     keys = [frozenset({("a", 1), ("b", 2)}), frozenset({("a", 2), ("b", 1)}), frozenset(), frozenset({frozenset()})]
     (table,) = token_features([keys])
     assert len(np.unique(table, axis=0)) == 4
+
+
+def test_keys_may_be_nested_deeply():
+    key = other = ()
+    for depth in range(3_000):
+        key, other = (key,), (other, 1) if depth == 0 else (other,)
+    (table,) = token_features([[key, other]])
+    assert len(np.unique(table, axis=0)) == 2
+
+
+def test_memories_that_do_not_fit_are_told(kuhn, monkeypatch):
+    monkeypatch.setattr("jaxcfr.deep.trainer._memory", lambda: 2**24)
+    algorithm = deep.DeepCFR(walks=8, network=deep.linear(), capacity=2**10)
+    deep.DeepTrainer(kuhn[1], algorithm)
+    # Both players have two memories; an item is a number, two masks, two numbers and a weight: 20 bytes.
+    message = r"take 0\.2 GiB here, with 2 actions, and there are 0\.0 GiB: lower capacity, 1,048,576 items"
+    with pytest.raises(OptionError, match=message):
+        deep.DeepTrainer(kuhn[1], dataclasses.replace(algorithm, capacity=2**20))
+    with pytest.raises(OptionError, match="or workers, 300"):
+        deep.DeepTrainer(kuhn[1], algorithm, workers=300)
 
 
 def test_features(kuhn):

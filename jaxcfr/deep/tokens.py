@@ -11,22 +11,24 @@ MAX_TOKENS = 2048
 """At most so many features: beyond it, the hindmost share columns, and numbers tell rows apart."""
 
 
-def tokens(key: Any, place: tuple[Hashable, ...] = ()) -> Iterator[tuple[Hashable, ...]]:
+def tokens(key: Any) -> Iterator[tuple[Hashable, ...]]:
     """A key as a set of facts: each part with the place where it stands."""
-    if isinstance(key, tuple | list):
-        yield (*place, "length", len(key))
-        for number, part in enumerate(key):
-            yield from tokens(part, (*place, number))
-    elif isinstance(key, str) and len(key) > 1:
-        yield (*place, "length", len(key))
-        for number, letter in enumerate(key):
-            yield (*place, number, letter)
-    elif isinstance(key, frozenset):
-        yield (*place, "length", len(key))
-        for part in key:
-            yield (*place, "has", part)
-    else:
-        yield (*place, type(key).__name__, key)
+    left: list[tuple[Any, tuple[Hashable, ...]]] = [(key, ())]  # not by recursion: keys may be nested deeply
+    while left:
+        part, place = left.pop()
+        if isinstance(part, tuple | list):
+            yield (*place, "length", len(part))
+            left += [(inner, (*place, number)) for number, inner in reversed(list(enumerate(part)))]
+        elif isinstance(part, str) and len(part) > 1:
+            yield (*place, "length", len(part))
+            for number, letter in enumerate(part):
+                yield (*place, number, letter)
+        elif isinstance(part, frozenset):
+            yield (*place, "length", len(part))
+            for inner in part:
+                yield (*place, "has", inner)
+        else:
+            yield (*place, type(part).__name__, part)
 
 
 def token_features(keys: Sequence[Sequence[Hashable]]) -> list[np.ndarray]:

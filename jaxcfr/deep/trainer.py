@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -145,6 +146,7 @@ class DeepTrainer:
                 game if self.lowered is None else self.lowered, features, arrays, seen
             )
         _check_networks(self.rules, self.algorithm)
+        _check_memory(self.rules, self.algorithm, self.workers)
         self._rounds: tuple[DeepState, ...] = ()
         """Of one worker its state; of several, see `jaxcfr.workers.rounds_of`."""
         self._shared = (placed(self.rules, workers), self.algorithm)
@@ -519,6 +521,34 @@ _average_on = jax.jit(lambda rules, algorithm, policy: average.asked_strategy(ru
 _init_each = each_worker(lambda key, rules, algorithm: algorithms.init(rules, algorithm, key))
 _run_each = each_worker(lambda state, rules, algorithm: algorithms.iterate(rules, algorithm, state))
 _average_each = each_worker(lambda state, rules, algorithm: average.average_strategy(rules, algorithm, state))
+
+
+def _check_memory(rules: TreeRules | ArrayRules, algorithm: DeepAlgorithm, workers: int) -> None:
+    """Raises `OptionError` where a run takes more memory than there is: while it is lost, nothing can be told."""
+    state = jax.eval_shape(algorithms.init, rules, algorithm, jax.random.key(0))
+    one = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    there, devices = _memory(), 1 if jax.default_backend() == "cpu" else len(jax.devices())
+    # That of before an iteration is kept until the one after it has come out well.
+    needed = 2 * one * -(-workers // devices)
+    if there is not None and needed > there:
+        raise OptionError(
+            f"memories and networks of {type(algorithm).__name__} take {needed / 2**30:,.1f} GiB here, with "
+            f"{rules.num_actions:,} actions, and there are {there / 2**30:,.1f} GiB: lower capacity, "
+            f"{algorithm.capacity:,} items of each memory"
+            + (f", or workers, {workers}" if workers > 1 else "")
+            + (f", or past_networks, {algorithm.past_networks:,}" if algorithm.keeps_past else "")
+        )
+
+
+def _memory() -> int | None:
+    """Bytes of a device, or of the machine where that is the device; None where nobody tells."""
+    if jax.default_backend() != "cpu":
+        facts = jax.local_devices()[0].memory_stats() or {}
+        return facts.get("bytes_limit")
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def _numbers(player: PlayerState) -> tuple[Array, Array]:

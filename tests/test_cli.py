@@ -14,7 +14,6 @@ import threading
 
 import jax
 import pytest
-import quick
 from odd_game import OddGame
 
 import jaxcfr
@@ -730,7 +729,7 @@ def test_progress_goes_to_a_terminal_on_standard_error_only():
 
 
 def test_progress_of_a_decomposition():
-    full = quick.environment(JAX_PLATFORMS="cpu", JAX_ENABLE_X64="0", TERM="xterm", COLUMNS="120")
+    full = environment(TERM="xterm", COLUMNS="120", JAX_DISABLE_MOST_OPTIMIZATIONS="1")
     sizes = ["-n", 20, "--subgame-iterations", 5, "--resolve-iterations", 5]
     shown, lines = on_a_terminal(["cfr-d", "kuhn_poker", "--cut", 3, *sizes, "--json"], full, "stderr")
     assert [line["iteration"] for line in lines] == list(range(2, 21, 2))

@@ -223,10 +223,25 @@ def test_the_file_has_the_layout_of_safetensors(saved):
         assert stop - start == size * int(np.prod(entry["shape"]))
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
-def test_killed_and_resumed(kills):
+@pytest.mark.parametrize(
+    ("kills", "more"),
+    [
+        (3, ()),
+        pytest.param(50, (), marks=pytest.mark.slow),
+        pytest.param(20, ("--deep",), marks=pytest.mark.slow),
+    ],
+)
+def test_killed_and_resumed(kills, more):
     """With SIGKILL, at random moments; ends in the bits of an undisturbed run. The command takes any number."""
-    command = [sys.executable, Path(__file__).parent / "kill_and_resume.py", "--kills", str(kills), "--seed", "1"]
+    command = [
+        sys.executable,
+        Path(__file__).parent / "kill_and_resume.py",
+        "--kills",
+        str(kills),
+        "--seed",
+        "1",
+        *more,
+    ]
     result = subprocess.run(command, capture_output=True, text=True, timeout=900, env=quick.environment())
     print(result.stdout, result.stderr)
     assert result.returncode == 0

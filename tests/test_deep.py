@@ -1,7 +1,6 @@
 """Deep CFR and its kin."""
 
 import dataclasses
-import functools
 import itertools
 import re
 import signal
@@ -607,20 +606,16 @@ def test_nothing_moves_to_the_host_and_nothing_compiles_anew(tiny):
 def test_seeds_and_learning_rates_are_vmapped(tiny):
     rules, algorithm, _ = tiny
 
-    @jax.jit
-    @functools.partial(jax.vmap, in_axes=(0, 0))
-    def sweep(key, rate):
+    def losses(key, rate):
         settings = dataclasses.replace(algorithm, learning_rate=rate)
         state = deep.run(rules, settings, deep.init(rules, settings, key), 2)
         return jnp.stack([player.advantage.losses[1] for player in state.players])
 
-    keys = jax.random.split(jax.random.key(0), 3)
-    together = sweep(keys, jnp.asarray([1e-3, 1e-2, 1e-3]))
-    for number, rate in enumerate([1e-3, 1e-2, 1e-3]):
-        settings = dataclasses.replace(algorithm, learning_rate=rate)
-        state = deep.run(rules, settings, deep.init(rules, settings, keys[number]), 2)
-        alone = [float(player.advantage.losses[1]) for player in state.players]
-        assert together[number].tolist() == pytest.approx(alone, rel=1e-3)
+    keys, rates = jax.random.split(jax.random.key(0), 3), jnp.asarray([1e-3, 1e-2, 1e-3])
+    together, alone = jax.jit(jax.vmap(losses))(keys, rates), jax.jit(losses)
+    for number in range(3):
+        assert together[number].tolist() == pytest.approx(alone(keys[number], rates[number]).tolist(), rel=1e-3)
+    assert len(np.unique(together)) == 6
 
 
 # The trainer

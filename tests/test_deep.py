@@ -418,6 +418,14 @@ def test_networks_that_do_not_fit_are_told(make, message, kuhn):
         deep.DeepTrainer(kuhn[1], deep.DeepCFR(network=make()))
 
 
+def test_optimisers_that_do_not_fit_are_told(kuhn):
+    for fitting in (optax.polyak_sgd(), optax.inject_hyperparams(optax.adam)(learning_rate=1e-3)):
+        deep.DeepTrainer(kuhn[1], deep.DeepCFR(network=deep.linear(), optimiser=fitting))
+    lookahead = optax.lookahead(optax.adam(1e-3), 5, 0.5)  # trains a pair of parameters, which no network has
+    with pytest.raises(OptionError, match="the optimiser fails on the parameters of the advantage network"):
+        deep.DeepTrainer(kuhn[1], deep.DeepCFR(network=deep.linear(), optimiser=lookahead))
+
+
 class Forbidding(Module):
     """Minus infinity for illegal actions, in the way whose gradient is most easily spoilt."""
 

@@ -12,6 +12,7 @@ from jax import Array
 
 from jaxcfr.deep.approximators import Params
 from jaxcfr.deep.reservoir import ReservoirBuffer
+from jaxcfr.errors import OptionError
 
 MEASURED = 4096
 """Items that the size of targets is measured on."""
@@ -120,6 +121,36 @@ class Training(NamedTuple):
     optimiser: optax.GradientTransformation
     loss: Loss = squared_error
     measured: bool = True
+
+
+def check_optimiser(training: Training, kind: str, features: Array, legal: Array) -> None:
+    """Looks, without computing anything, at what an optimiser makes of a network's parameters.
+
+    Raises:
+      OptionError: it fails, or gives parameters of another form.
+    """
+
+    def step() -> tuple[Params, Params]:
+        params = training.network.init(jax.random.key(0), features, legal)
+        value = jnp.zeros((), jnp.float32)
+        optimiser = optax.with_extra_args_support(training.optimiser)
+        update, _ = optimiser.update(
+            params, optimiser.init(params), params, value=value, grad=params, value_fn=lambda params: value
+        )
+        return params, optax.apply_updates(params, update)
+
+    try:
+        before, after = jax.eval_shape(step)
+    except Exception as error:  # it is anyone's code
+        what = " ".join(str(error).split()).rstrip(".")
+        raise OptionError(
+            f"the optimiser fails on the parameters of the {kind} network: {type(error).__name__}: {what:.300}"
+        ) from error
+    forms = [
+        (jax.tree.structure(tree), [(x.shape, x.dtype) for x in jax.tree.leaves(tree)]) for tree in (before, after)
+    ]
+    if forms[0] != forms[1]:
+        raise OptionError(f"the optimiser gives the {kind} network parameters of another form than it takes")
 
 
 def train(

@@ -23,6 +23,7 @@ from jaxcfr.bounds import ExploitabilityBound, exploitability_bound
 from jaxcfr.deep import algorithms, average
 from jaxcfr.deep.algorithms import DeepAlgorithm, DeepCFR, DeepState, PlayerState
 from jaxcfr.deep.approximators import check_approximator
+from jaxcfr.deep.learning import check_optimiser
 from jaxcfr.deep.policies import NetworkPolicy, PastPolicy
 from jaxcfr.deep.rules import ArrayRules, TreeRules, array_rules, tree_rules
 from jaxcfr.errors import CheckpointError, OptionError, SolverError
@@ -569,6 +570,8 @@ def _check_networks(rules: TreeRules | ArrayRules, algorithm: DeepAlgorithm) -> 
     for kind, features, legal, known in cases:
         network = algorithm.training(kind).network
         check_approximator(network, kind, jnp.concatenate([features, features]), jnp.concatenate([legal, legal]))
+        if algorithm.optimiser is not None:
+            check_optimiser(algorithm.training(kind), kind, features, legal)
         size = getattr(network, "table_size", None)
         if size is not None and known is not None and known.size and float(jnp.max(known)) >= size:
             raise OptionError(f"the {kind} table has {size} rows, and {int(jnp.max(known)) + 1} are needed")

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxcfr.errors import CheckpointError
-from jaxcfr.files import reason, write_atomically
+from jaxcfr.files import path_text, reason, write_atomically
 from jaxcfr.tree.game_tree import GameTree
 
 FORMAT = "jaxcfr checkpoint"
@@ -96,7 +96,7 @@ def write(path: str | os.PathLike[str], facts: Mapping[str, Any], arrays: Mappin
         yield whole
         yield from data()
 
-    shown = os.fspath(path)
+    shown = path_text(path, CheckpointError)
     write_atomically(shown, pieces(), CheckpointError, previous=os.path.basename(shown) + PREVIOUS)
 
 
@@ -107,7 +107,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
       CheckpointError: there is no such file, it is truncated or damaged, it is of a newer version, or no checkpoint;
         says whether the checkpoint before it is still there.
     """
-    shown = os.fspath(path)
+    shown = path_text(path, CheckpointError)
     try:
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise ValueError("it is not a regular file")  # a device may have no end

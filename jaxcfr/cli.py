@@ -404,7 +404,7 @@ def solve(
         check_path(plot)
     if checkpoint is not None:
         require_writable(checkpoint, CheckpointError)
-    _require_different({"--out": out, "--checkpoint": checkpoint, "--plot": plot, "--lock": lock})
+    _require_different(game, {"--out": out, "--plot": plot, "--lock": lock}, checkpoint)
     with _precision(dtype):
         device = _device()
         with progress_bar() as progress:
@@ -495,7 +495,7 @@ def report(
     loaded = None if profile is None else Profile.load(profile)
     root = load_game(game)
     require_writable(out, OptionError)
-    _require_different({"--out": out, "--profile": profile, "GAME": game if os.path.exists(game) else None})
+    _require_different(game, {"--out": out, "--profile": profile})
     value = root.nash_value() if hasattr(root, "nash_value") else None
     with _precision(dtype):
         device = _device()
@@ -590,6 +590,7 @@ def solve_decomposed(
     and evaluations not.
     """
     from jaxcfr.decomposition import CFRDSolution, cfr_d, decompose
+    from jaxcfr.regret.text import describe
 
     variant, described = parse_regret(regret, iterations)
     inner, inner_described = parse_regret(subgame_regret, subgame_iterations)
@@ -597,8 +598,8 @@ def solve_decomposed(
         where: int | str = cut if cut == "round" else int(cut)
     except ValueError:
         raise OptionError(f"--cut has to be a depth or round, not {cut}") from None
-    if memory is not None and not 0 < memory < 1e12:
-        raise OptionError(f"--memory has to be a positive number of megabytes, not {memory:g}")
+    if memory is not None and not 1e-6 <= memory < 1e12:
+        raise OptionError(f"--memory has to be a positive number of megabytes, of at least one byte, not {memory:g}")
     _check_target(target_exploitability)
     _check_resume(resume, checkpoint)
     root = load_game(game)
@@ -606,8 +607,8 @@ def solve_decomposed(
         require_writable(checkpoint, CheckpointError)
     if out is not None:
         require_writable(out)
-    _require_different({"--out": out, "--checkpoint": checkpoint})
-    with _precision(dtype), Interrupts(signal.SIGINT, signal.SIGTERM) as signals:
+    _require_different(game, {"--out": out}, checkpoint)
+    with _precision(dtype):
         device = _device()
         with progress_bar() as progress:
             progress.start(f"decomposing {game_name(root)}")
@@ -615,8 +616,12 @@ def solve_decomposed(
             decomposition = decompose(root, where, memory_limit=limit, dtype=None if dtype is None else dtype.value)
         solution = None
         if resume and checkpoint is not None and os.path.exists(checkpoint):
-            solution = CFRDSolution.load(checkpoint, decomposition, variant)
+            solution = CFRDSolution.load(checkpoint, decomposition)
             _check_counted(checkpoint, solution.t, iterations)
+            if (found := describe(solution.variant)) != described:
+                raise OptionError(
+                    f"{checkpoint} has {found} in the trunk, and --regret is {described}: give the same options"
+                )
         how = (
             f"{described} in the trunk, {inner_described} in {_count(subgame_iterations, 'iteration')} of each "
             f"subgame, {decomposition.dtype} on {device}"
@@ -626,33 +631,29 @@ def solve_decomposed(
         else:
             _write("".join(f"{printable(line)}\n" for line in [*decomposition.report().split("\n"), how]))
         run = _DecomposedRun(
+            solution=solution,
+            advance=lambda count, found: cfr_d(
+                decomposition, count, subgame_iterations, variant, inner, solution=found
+            ),
+            name=decomposition.name,
             iterations=iterations,
             resolve_iterations=resolve_iterations,
             every=eval_every or max(1, math.ceil(iterations / DEFAULT_EVALUATIONS)),
             target=target_exploitability,
             checkpoint=checkpoint,
+            out=out,
             as_json=as_json,
-            for_files=out is not None or checkpoint is not None,
-            signals=signals,
         )
-        done = 0 if solution is None else solution.t
-        with progress_bar() as run.progress:
-            run.progress.start(f"solving {decomposition.name}", iterations, done)
-            solution = run.run(
-                solution,
-                lambda count, found: cfr_d(decomposition, count, subgame_iterations, variant, inner, solution=found),
-            )
-            if out is not None and signals.received is None:
-                solution.to_profile(resolve_iterations).save(out)
-        if not as_json:
-            run.write_report()
-            if out is not None and signals.received is None:
-                _write(f"The whole strategy is saved in {printable(out)}.\n")
-    if signals.received is None:
+        run.run()
+    if not as_json:
+        run.write_report()
+    if run.stopped_by is None:
         return 0
-    saved = f"{checkpoint} goes on from here" if checkpoint is not None else "nothing is saved"
-    _note(f"stopped after {_count(solution.t, 'iteration')}; {saved}")
-    return 128 + signals.received
+    told = [f"the whole strategy is saved in {out}"] if run.saved else []
+    if run.kept:
+        told.append(f"{checkpoint} goes on from {'here' if run.kept == run.done else _count(run.kept, 'iteration')}")
+    _note(f"stopped after {_count(run.done, 'iteration')}; {' and '.join(told) or 'nothing is saved'}")
+    return 128 + run.stopped_by
 
 
 @app.command()
@@ -1013,9 +1014,13 @@ def _traversal(
     return factory(**options)
 
 
-def _require_different(files: dict[str, str | None]) -> None:
-    """Raises `OptionError` if two options name one file."""
-    given = [(name, path) for name, path in files.items() if path is not None]
+def _require_different(game: str, files: dict[str, str | None], checkpoint: str | None = None) -> None:
+    """Raises `OptionError` if two options name one file, or one names that of the game."""
+    from jaxcfr.checkpoint import PREVIOUS
+
+    named = {"GAME": game if os.path.exists(game) else None, **files, "--checkpoint": checkpoint}
+    named["the previous --checkpoint"] = None if checkpoint is None else os.path.realpath(checkpoint) + PREVIOUS
+    given = [(name, path) for name, path in named.items() if path is not None]
     for (one, path), (other, second) in itertools.combinations(given, 2):
         if os.path.realpath(path) == os.path.realpath(second):
             raise OptionError(f"{one} and {other} are the same file, {second}: give them different names")
@@ -1155,15 +1160,20 @@ class _Person:
 
         self.asked = True
         actions = tuple(game.legal_actions())
-        labels = [printable(label) for label in distinct_labels(game, actions)]
+        # What is typed has no blanks at its ends.
+        labels = [
+            printable(label if label and label == label.strip() else repr(label))
+            for label in distinct_labels(game, actions)
+        ]
+        explains, ends = _word("help", labels), _word("quit", labels)
         _write(f"  You see: {printable(str(game.infoset_key(player)))}\n")
         if not self._explained:
             self._explained = True
-            _write(_explanation(game))
+            _write(_explanation(game, labels))
         while True:
             answer = self.answer(f"  Your action ({', '.join(labels)}): ", labels)
-            if answer in ("help", "?") and answer not in labels:
-                _write(_explanation(game))
+            if answer.lower() in (explains, "?") and answer not in labels:
+                _write(_explanation(game, labels))
                 continue
             found = [label for label in labels if label == answer] or [
                 label for label in labels if answer and label.lower().startswith(answer.lower())
@@ -1172,32 +1182,42 @@ class _Person:
                 return actions[labels.index(found[0])]
             if answer:
                 which = f"could be {', '.join(found)}" if found else "is none of them"
-                _write(f"  {printable(answer)} {which}; 'help' explains, 'quit' ends the game.\n")
+                _write(f"  {printable(answer)} {which}; '{explains}' explains, '{ends}' ends the game.\n")
 
     def answer(self, question: str, labels: Sequence[str] = ()) -> str:
-        """A line of the input; its end, and 'quit' unless an action is called so, are the end of the game."""
+        """A line of the input; its end, and 'quit' (see `_word`), are the end of the game."""
         _write(question)
         line = sys.stdin.readline()
         answer = line.strip()
         if not sys.stdin.isatty():
             _write(f"{printable(answer)}\n")  # as a terminal shows what is typed
-        if not line or (answer == "quit" and answer not in labels):
+        if not line or (answer.lower() == _word("quit", labels) and answer not in labels):
             raise _QuitError
         return answer
 
 
-def _explanation(game: Any) -> str:
+def _word(word: str, labels: Sequence[str]) -> str:
+    """What is typed for 'help' or 'quit': with a colon before it where an action is called so."""
+    while word in labels:
+        word = f":{word}"
+    return word
+
+
+def _explanation(game: Any, labels: Sequence[str]) -> str:
     """How to read what one sees, and what one may type; games tell the first in the docstring of `infoset_key`."""
     from jaxcfr.games.base import Game
     from jaxcfr.games.wrapped import WrappedGame
 
     while isinstance(game, WrappedGame):
         game = game.inner
-    text = inspect.getdoc(type(game).infoset_key)
+    text = inspect.getdoc(getattr(type(game), "infoset_key", Game.infoset_key))
     read = ""
     if text and text != inspect.getdoc(Game.infoset_key):
         read = f"  How to read it: {printable(' '.join(text.split()))}\n"
-    return read + "  Type an action or its first letters; 'help' shows this again, 'quit' ends the game.\n"
+    return (
+        f"{read}  Type an action or its first letters; '{_word('help', labels)}' shows this again, "
+        f"'{_word('quit', labels)}' ends the game.\n"
+    )
 
 
 def _revealed(last: Any, seat: int) -> list[str]:
@@ -1247,7 +1267,7 @@ class _Run:
                     progress.start(f"solving {self.lowered.name}", self.iterations, self.trainer.iterations_done)
                     self._solve(signals, progress)
             except KeyboardInterrupt:
-                signals.received = signal.SIGINT
+                signals.received = signals.received or signal.SIGINT
             except Exception:
                 with contextlib.suppress(Exception):  # the first error is the one to tell
                     self._save(signals)
@@ -1360,31 +1380,50 @@ class _Run:
 class _DecomposedRun:
     """One `jaxcfr cfr-d`: the loop, its evaluations, and what is told."""
 
+    solution: CFRDSolution | None  # to go on from
+    advance: Callable[[int, CFRDSolution | None], CFRDSolution]
+    name: str
     iterations: int
     resolve_iterations: int
     every: int
     target: float | None
     checkpoint: str | None
+    out: str | None
     as_json: bool
-    for_files: bool
-    signals: Interrupts
 
     def __post_init__(self) -> None:
         self.progress = ProgressBar(None)
         self.evaluations: list[dict[str, Any]] = []
-        self.done = 0
+        self.done = 0 if self.solution is None else self.solution.t
+        self.kept = self.done  # iterations that the checkpoint has
         self.reached = False
+        self.saved = False
+        self.stopped_by: int | None = None
 
-    def run(
-        self, solution: CFRDSolution | None, advance: Callable[[int, CFRDSolution | None], CFRDSolution]
-    ) -> CFRDSolution:
+    def run(self) -> None:
+        """Solves, evaluates, keeps checkpoints, and saves the whole strategy at the end."""
+        with Interrupts(signal.SIGINT, signal.SIGTERM) as self.signals:
+            try:
+                with progress_bar() as self.progress:
+                    self.progress.start(f"solving {self.name}", self.iterations, self.done)
+                    solution = self._solve()
+                    if self.out is not None and self.signals.received is None:
+                        profile = solution.to_profile(self.resolve_iterations)
+                        with self.signals.held():
+                            profile.save(self.out)
+                            self.saved = True
+            except KeyboardInterrupt:  # the second one
+                pass
+            self.stopped_by = self.signals.received
+
+    def _solve(self) -> CFRDSolution:
         """Goes on from a solution, in steps that are short enough to be watched and long enough to cost nothing."""
-        step, compiled = 1, False
+        step, compiled, solution = 1, False, self.solution
         while True:
             done, seconds = (0, 0.0) if solution is None else (solution.t, solution.seconds)
             count = min(step, self.iterations - done, self.every - done % self.every)
             begun = time.perf_counter()
-            solution = advance(count, solution)
+            solution = self.advance(count, solution)
             inside = solution.seconds - seconds
             around = time.perf_counter() - begun - inside
             if inside < max(STEP_SECONDS, 10 * around):
@@ -1402,6 +1441,7 @@ class _DecomposedRun:
         if self.checkpoint is not None and (due or stopped):
             with self.signals.held():
                 solution.save(self.checkpoint)
+                self.kept = self.done
         if due and not stopped:
             nash_conv = solution.nash_conv(self.resolve_iterations)
             result = {
@@ -1414,7 +1454,7 @@ class _DecomposedRun:
             self.evaluations.append(result)
             self.progress.update(self.done, f"NashConv {nash_conv:.3g}")
             if self.as_json:
-                _write_evaluation(result, for_files=self.for_files)
+                _write_evaluation(result, for_files=self.out is not None or self.checkpoint is not None)
             self.reached = self.target is not None and nash_conv / 2 <= self.target
         # What came in meanwhile ends the run here only where this iteration is in the file.
         return self.reached or stopped or (due and self.signals.received is not None)
@@ -1439,10 +1479,12 @@ class _DecomposedRun:
                 f"of subgames solved again in {_count(self.resolve_iterations, 'iteration')}. Values are the players' "
                 "average payoffs in the run.\n"
             )
-        if self.target is not None and self.signals.received is None:
+        if self.target is not None and self.stopped_by is None:
             _write(_target_text(self.target, self.reached, self.done))
-        if self.checkpoint is not None and self.signals.received is None:
+        if self.checkpoint is not None and self.stopped_by is None:
             _write(f"All that is needed to go on is in {printable(self.checkpoint)}.\n")
+        if self.saved:
+            _write(f"The whole strategy is saved in {printable(str(self.out))}.\n")
 
 
 def _target_text(target: float, reached: bool, done: int) -> str:

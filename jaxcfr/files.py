@@ -8,7 +8,7 @@ import secrets
 import stat
 import time
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from jaxcfr.errors import JaxCFRError, ProfileFileError
 
@@ -16,6 +16,18 @@ ABANDONED_SECONDS = 3600
 """Temporary files that have not changed for so long belong to nobody any more."""
 
 _BINARY = getattr(os, "O_BINARY", 0)
+
+
+def path_text(path: Any, error: type[JaxCFRError]) -> str:
+    """A path as text.
+
+    Raises:
+      The given error: it is none.
+    """
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise error(f"{path!r} is not the path of a file") from None
 
 
 def require_writable(path: str | os.PathLike[str], error: type[JaxCFRError] = ProfileFileError) -> str:
@@ -27,12 +39,12 @@ def require_writable(path: str | os.PathLike[str], error: type[JaxCFRError] = Pr
     Raises:
       The given error: it cannot be written there; says why.
     """
-    shown = os.fspath(path)
+    shown = path_text(path, error)
 
     def refuse(why: str) -> NoReturn:
         raise error(f"{shown}: cannot be written: {why}")
 
-    if not isinstance(shown, str) or not shown or "\0" in shown:
+    if not shown or "\0" in shown:
         raise error(f"{shown!r} is not the path of a file")
     target = os.path.realpath(shown)
     directory = os.path.dirname(target)

@@ -38,7 +38,7 @@ from jax import Array
 from jaxcfr.arguments import integer
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import OptionError, ProfileError, ProfileFileError, StrategyError
-from jaxcfr.files import reason
+from jaxcfr.files import path_text, reason
 from jaxcfr.profile import Profile, key_text, near_keys
 from jaxcfr.regret.matching import over_actions
 from jaxcfr.regret.schedules import SCHEDULES, Hyperparameter, at, hyperparameter
@@ -209,31 +209,51 @@ def read_locks(path: str | os.PathLike[str], lowered: Any) -> Locks:
       ProfileFileError: the file cannot be read, or is neither.
       ProfileError: see `lock`.
     """
-    shown = os.fspath(path)
+    shown = path_text(path, ProfileFileError)
     try:
         with open(path, "rb") as file:
             data = file.read()
     except (OSError, ValueError) as error:
         raise ProfileFileError(f"{shown}: cannot be read: {reason(error)}") from error
-    if data.startswith(b"PK"):
-        return lock(lowered, Profile.load(path))
+    found = Profile.load(path) if data.startswith(b"PK") else _entries(shown, data, lowered)
     try:
-        by_player = json.loads(data, object_pairs_hook=_without_repetition)
-        entries = _without_repetition([(int(player), dict(by_key)) for player, by_key in by_player.items()])
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        return lock(lowered, found)
+    except (ProfileError, OptionError) as error:
+        raise ProfileFileError(f"{shown}: {error}") from error
+
+
+def _entries(shown: str, data: bytes, lowered: Any) -> dict[int, dict[Hashable, Any]]:
+    """What the JSON of locks says, by player and key."""
+    try:
+        by_player = _object(json.loads(data, object_pairs_hook=_without_repetition))
+        entries = _without_repetition([(int(player), _object(by_key)) for player, by_key in by_player.items()])
+    except (ValueError, RecursionError) as error:
         raise ProfileFileError(
             f'{shown}: neither a profile nor JSON such as {{"0": {{"key": {{"action": 0.3}}}}}}: {error}'
         ) from error
     found: dict[int, dict[Hashable, Any]] = {}
     for player, by_key in entries.items():
-        known = {}
-        if 0 <= player < len(lowered.infoset_keys):
-            known = {key_text(key): key for key in lowered.infoset_keys[player]}
-        found[player] = {known.get(key, key): row for key, row in by_key.items()}
-    try:
-        return lock(lowered, found)
-    except (ProfileError, OptionError) as error:
-        raise ProfileFileError(f"{shown}: {error}") from error
+        known: dict[str, list[Hashable]] = {}
+        for key in lowered.infoset_keys[player] if 0 <= player < len(lowered.infoset_keys) else ():
+            known.setdefault(key_text(key), []).append(key)
+        found[player] = {}
+        for text, row in by_key.items():
+            key, *others = known.get(text, [text])
+            if others:
+                raise ProfileFileError(
+                    f"{shown}: player {player} has {len(others) + 1} information sets that are shown as {text!r}: lock "
+                    "them by a profile"
+                )
+            found[player][key] = row
+    if not any(found.values()):
+        raise ProfileFileError(f"{shown}: it locks no information set")
+    return found
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{json.dumps(value)[:60]} is no object")
+    return value
 
 
 def _without_repetition(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -298,12 +318,16 @@ def probabilities_of(lowered: Any, player: int, number: int, given: Any) -> np.n
     where = f"player {player}'s information set {lowered.infoset_keys[player][number]!r}"
     if isinstance(given, Mapping):
         row = np.zeros(len(actions))
+        given_already: set[int] = set()
         for action, value in given.items():
             place = [i for i, known in enumerate(actions) if known == action]
             place = place or [i for i, label in enumerate(labels) if label == action]
             if len(place) != 1:
                 what = "is one of several" if place else "is none"
                 raise ProfileError(f"{action!r} {what} of the actions {list(labels)} at {where}")
+            if place[0] in given_already:
+                raise ProfileError(f"the action {labels[place[0]]!r} at {where} is given twice")
+            given_already.add(place[0])
             row[place[0]] = _probability(value, where)
     else:
         try:
@@ -322,6 +346,8 @@ def probabilities_of(lowered: Any, player: int, number: int, given: Any) -> np.n
 
 def _probability(value: Any, where: str) -> float:
     try:
+        if isinstance(value, bool | np.bool_ | str | bytes):
+            raise TypeError("it is no number")
         return float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise ProfileError(f"{value!r} at {where} is no probability") from error

@@ -28,7 +28,7 @@ import numpy as np
 
 from jaxcfr.arguments import integer
 from jaxcfr.errors import OptionError, ProfileError, ProfileFileError
-from jaxcfr.files import reason, write_atomically
+from jaxcfr.files import path_text, reason, write_atomically
 from jaxcfr.games.base import action_label, game_name
 from jaxcfr.hashables import STORABLE, UnstorableError, decode, encode
 
@@ -733,7 +733,7 @@ class Profile:
             `*` (any text) or a `?` (one character) in it, whose whole key is like it. Upper and lower case are one.
 
         Raises:
-          ProfileError: there is no such player.
+          ProfileError: there is no such player, or the pattern is no text.
         """
         players = range(self.num_players) if player is None else (player,)
         tables = [(p, self._table(p)) for p in players]
@@ -971,7 +971,7 @@ class Profile:
         Raises:
           ProfileFileError: there is no such file, or it is truncated, damaged, of another version, or no profile.
         """
-        shown = os.fspath(path)
+        shown = path_text(path, ProfileFileError)
         try:
             with open(path, "rb") as file:
                 data = file.read(_MAGIC_BYTES)
@@ -1305,8 +1305,10 @@ def _folded(key: Hashable) -> str:
 
 def _matcher(pattern: str | None) -> Callable[[str], bool]:
     """Whether a text is like a pattern; see `Profile.infosets`."""
-    if not pattern:
+    if not pattern and (pattern is None or isinstance(pattern, str)):
         return lambda text: True
+    if not isinstance(pattern, str):
+        raise ProfileError(f"pattern has to be text, not {pattern!r}")
     folded = pattern.casefold()
     if not set(folded) & {"*", "?"}:
         return lambda text: folded in text.casefold()

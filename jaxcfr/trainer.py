@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 import re
 import signal
 import time
@@ -21,7 +20,7 @@ from jaxcfr.analytics import expected_payoffs, gains, require_constant_sum
 from jaxcfr.arguments import integer, real
 from jaxcfr.concrete import is_concrete
 from jaxcfr.errors import AnalyticsError, CheckpointError, JaxCFRError, OptionError
-from jaxcfr.files import require_writable
+from jaxcfr.files import path_text, require_writable
 from jaxcfr.games.registry import load_game
 from jaxcfr.interrupts import Interrupts
 from jaxcfr.prescribed import Blend, Locks, blend, check_prescribed, lock
@@ -706,11 +705,7 @@ def check_cadence(eval_every: Any, checkpoint: Any, checkpoint_every: Any) -> No
 
 def file_path(path: Any) -> str:
     """The path as text; raises `CheckpointError` for what is none."""
-    try:
-        text = os.fspath(path)
-    except TypeError as error:
-        raise CheckpointError(f"{path!r} is not the path of a file") from error
-    return text if isinstance(text, str) else os.fsdecode(text)
+    return path_text(path, CheckpointError)
 
 
 def _by_name(name: str) -> Any:

@@ -14,7 +14,7 @@ from random_games import CHANCE, TERMINAL, Node, TreeGame, from_seed
 
 import jaxcfr
 from jaxcfr.errors import GameError, GameTooLargeError, RecallError
-from jaxcfr.games.array_game import ArrayGame, as_game
+from jaxcfr.games.array_game import ArrayGame, as_game, features
 from jaxcfr.tree import lower_arrays
 from jaxcfr.tree.lower import _array_game, _lower_arrays, _lower_plain, _Walk, lower
 from jaxcfr.tree.lower_arrays import Lazy, lower_levels
@@ -235,6 +235,44 @@ def test_as_game_keeps_the_rules_of_plain_games() -> None:
         game.step(7)
     with pytest.raises(GameError, match=r"ArrayGame.*num_actions"):
         as_game(game)  # type: ignore[arg-type]
+
+
+# Features of one's own.
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({"features": lambda game, row, player: jnp.float32(1)}, r"numbers \[F\], not float32\[\]"),
+        ({"features": lambda game, row, player: jnp.ones((2, 3))}, r"float\d\d\[2, 3\]"),
+        ({"features": lambda game, row, player: row[:0]}, r"int32\[0\]"),
+        ({"features": lambda game, row, player: row * 1j}, r"numbers \[F\], not complex"),
+        ({"features": lambda game, row, player: None}, "fails"),
+        ({"features": lambda game, row: row}, r"features\(row, 0\) fails: TypeError.*arguments"),
+        ({"features": lambda game, row, player: row if row[0] > 0 else -row}, "fails: TracerBool.*It is compiled"),
+        ({"features": 5}, "not callable"),
+        ({"features": lambda game, row, player: jnp.log(-1.0 - row**2)}, "not finite where the game begins"),
+        ({"infoset_limits": lambda game: np.zeros((1, 2))}, r"\[3, 2\].*shape \[1, 2\]"),
+        ({"infoset_limits": lambda game: 5}, r"\[3, 2\].*shape \[\]"),
+    ],
+)
+def test_features_that_are_none(own: dict[str, Any], message: str) -> None:
+    kuhn: Any = type(jaxcfr.load_game("kuhn_poker").array_game())
+    with pytest.raises(GameError, match=message) as caught:
+        jaxcfr.deep.DeepTrainer(type("Own", (kuhn,), own)())
+    assert "\n" not in str(caught.value)
+
+
+def test_features_of_any_kind_of_number() -> None:
+    kuhn: Any = type(jaxcfr.load_game("kuhn_poker").array_game())
+    for own in (
+        lambda game, row, player: row,
+        lambda game, row, player: row > 0,
+        lambda game, row, player: [row[0], 1],
+    ):
+        game = type("Own", (kuhn,), {"features": own})()
+        found = features(game, game.infoset(game.init(), 1), 1)
+        assert (found.ndim, found.dtype) == (1, jnp.float32)
 
 
 # Array games made of tables.

@@ -9,6 +9,7 @@ import json
 import math
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -545,7 +546,13 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--cut", 2, "--checkpoint", file, "--resume"), "another cut"),
         (("--cut", 3, "--resume"), "--checkpoint"),
         (("--cut", 3, "--checkpoint", file, "--resume", "-n", 39), "counts from the beginning"),
+        (("--cut", 3, "--checkpoint", file, "--resume", "--regret", "pcfr_plus"), "give the same options"),
+        (
+            ("--cut", 3, "--checkpoint", file, "--resume", "--dtype", "float64", "--regret", "dcfr_plus:gamma=5"),
+            "gamma=4,offset=1 in the trunk, and --regret is dcfr_plus:alpha=1.5,gamma=5,offset=1: give the same",
+        ),
         (("--cut", 3, "--memory", -1), "megabytes"),
+        (("--cut", 3, "--memory", 1e-9), "megabytes"),
         (("--cut", 3, "--checkpoint", file, "--out", file), "same file"),
         (("--cut", 3, "--checkpoint", tmp_path / "none" / "x"), "no directory"),
     ):
@@ -581,6 +588,41 @@ def test_an_interrupted_command_goes_on(
     assert cli.main(words) == 0  # and in one go
     whole = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["nash_conv"] for line in lines] == [line["nash_conv"] for line in whole]
+
+
+def test_what_an_interrupted_command_tells_is_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the whole strategy is solved again, which is saved then; and a second signal, which ends at once."""
+    file, profile = tmp_path / "run", tmp_path / "kuhn.npz"
+    words = ["cfr-d", "kuhn_poker", "--cut", "3", "--subgame-iterations", "30", "--dtype", "float64", "-n", "40"]
+    words += ["--eval-every", "20", "--out", str(profile)]
+
+    def interrupting(name: str, signals: Sequence[int]) -> None:
+        unchanged = getattr(CFRDSolution, name)
+
+        def interrupted(solution: CFRDSolution, *args: Any) -> Any:
+            for number in signals:
+                signal.raise_signal(number)
+            return unchanged(solution, *args)
+
+        monkeypatch.setattr(CFRDSolution, name, interrupted)
+
+    with monkeypatch.context():
+        interrupting("to_profile", [signal.SIGINT])
+        assert cli.main(words) == 130
+    out, err = capsys.readouterr()
+    assert f"The whole strategy is saved in {profile}." in out
+    assert err == f"jaxcfr: stopped after 40 iterations; the whole strategy is saved in {profile}\n"
+    assert jaxcfr.Profile.load(profile).iterations == 40
+    profile.unlink()
+    monkeypatch.undo()
+    interrupting("nash_conv", [signal.SIGTERM, signal.SIGTERM])
+    assert cli.main(words) == 143
+    assert capsys.readouterr().err == "jaxcfr: stopped after 20 iterations; nothing is saved\n"
+    assert cli.main([*words, "--checkpoint", str(file)]) == 143
+    assert capsys.readouterr().err == f"jaxcfr: stopped after 20 iterations; {file} goes on from here\n"
+    assert not profile.exists()
 
 
 def test_arguments_of_another_type() -> None:

@@ -869,6 +869,49 @@ def test_what_a_person_may_type(person):
     assert "Score" not in out
 
 
+class Words(jaxcfr.Game):
+    """One choice among words that mean something else to the command, and blanks."""
+
+    num_players = 1
+
+    def __init__(self, chosen=None):
+        self.chosen = chosen
+
+    def is_terminal(self):
+        return self.chosen is not None
+
+    def is_chance(self):
+        return False
+
+    def player_to_act(self):
+        return 0
+
+    def legal_actions(self):
+        return ("help", "quit", "?", "", " ")
+
+    def step(self, action):
+        return Words(action)
+
+    def terminal_returns(self):
+        return (float(self.legal_actions().index(self.chosen)),)
+
+    def infoset_key(self, player):
+        return "words"
+
+
+def test_actions_that_are_called_like_commands(person, monkeypatch):
+    monkeypatch.setattr(cli, "load_game", lambda name: Words())
+    out = person("help\nquit\n?\n\n''\n' '\n:help\nfish\n:QUIT\nhelp\n", "play", "words", "uniform")[1]
+    assert re.findall(r"You get \+(\d)", out) == ["0", "1", "2", "3", "4"]
+    assert out.count("':help' shows this again, ':quit' ends the game") == 2
+    assert "fish is none of them; ':help' explains, ':quit' ends the game" in out
+    assert out.endswith("in 5 plays, +2 a play.\n")
+    monkeypatch.undo()
+    out = person("HELP\nQuit\nfish\n", "play", "kuhn_poker", "uniform")[1]
+    assert out.count("Type an action") == 2
+    assert "fish" not in out
+
+
 def test_a_game_without_decisions_waits_for_the_person(person):
     status, out, _ = person("\n\nquit\n", "play", os.path.join(CASES, "10_chance_only.efg"), "uniform")
     assert status == 0
@@ -1049,11 +1092,32 @@ def test_lock(command, json_lines, refused, tmp_path):
         ('{"0": {"0": {"fold": 1}}}', "'fold'"),
         ('{"0": {"0": [0.5, 0.6]}}', "no distribution"),
         ('{"0": {"0": "01"}}', "2 probabilities"),
+        ('{"0": {"0": [true, false]}}', "True at player 0's information set '0' is no probability"),
+        ('{"0": {"0": {"bet": "0.5", "pass": "0.5"}}}', "'0.5' at"),
+        ('{"0": {"0": {"bet": NaN, "pass": 1}}}', "no distribution"),
+        ('{"0": [["0", [1, 0]], ["0", [0, 1]]]}', "is no object"),
+        ('{"0": {"0": [1, 0], "0": [0, 1]}}', "'0' stands there twice"),
+        ("{}", "locks no information set"),
+        ('{"0": {}, "1": {}}', "locks no information set"),
         ('{"5": {"0": [0.5, 0.5]}}', "from 0 to 1, not 5"),
     ]:
         path.write_text(text)
         assert message in refused("solve", "kuhn_poker", "--lock", path)
     assert "no such file" in refused("solve", "kuhn_poker", "--lock", tmp_path / "none")
+    assert f"{fixed}: " in refused("solve", "kuhn_poker", "--lock", fixed)
+
+
+def test_files_that_would_be_lost(refused, tmp_path):
+    """The game's own file, and the checkpoint that is kept beside the new one."""
+    game, checkpoint = tmp_path / "kuhn.efg", tmp_path / "c"
+    jaxcfr.interop.write_game(load_game("kuhn_poker"), game)
+    before = game.read_text()
+    for command in (["solve"], ["cfr-d", "--cut", 2], ["report"]):
+        assert "GAME and --out are the same file" in refused(*command, game, "--out", game)
+    assert "GAME and --checkpoint" in refused("solve", game, "--checkpoint", game)
+    assert game.read_text() == before
+    words = refused("solve", game, "--checkpoint", checkpoint, "--out", tmp_path / "c.previous")
+    assert "--out and the previous --checkpoint" in words
 
 
 @pytest.mark.parametrize(

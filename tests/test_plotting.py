@@ -10,7 +10,7 @@ from odd_game import KEYS, OddGame
 
 import jaxcfr
 from jaxcfr import plotting
-from jaxcfr.errors import GameTooLargeError, MissingPackageError, OptionError, ProfileError, StrategyError
+from jaxcfr.errors import GameError, GameTooLargeError, MissingPackageError, OptionError, ProfileError, StrategyError
 from jaxcfr.plotting.common import FORMATS, LONGEST, short_number
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -123,6 +123,11 @@ def test_what_a_logarithmic_axis_has_no_place_for():
         ([(1, 1)], {"x": "hours"}, "'seconds'"),
         ([(1, 1)], {"spread": "all"}, "'range'"),
         ([(1, 1)], {"target": 0}, "positive"),
+        ([(1, 1)], {"target": float("inf")}, "positive"),
+        ([(1, 1)], {"target": 10**400}, "positive"),
+        ([(1, 1)], {"spread": np.ones(3)}, "'range'"),
+        ([(1, 1e308)], {}, "at most 1e+150"),
+        ([(10**400, 1)], {}, "at most 1e+150"),
         ([(1, 1)], {"ax": pyplot}, "Axes"),
     ],
 )
@@ -275,6 +280,10 @@ def test_trees_that_are_refused(kuhn, trainer):
         plotting.game_tree("matching_pennies", trainer.strategy())
     with pytest.raises(OptionError, match="Profile"):
         plotting.game_tree(kuhn, "a profile")
+    with pytest.raises(OptionError, match="max_histories"):
+        plotting.game_tree(kuhn, max_histories="5")
+    with pytest.raises(GameError, match="not the class"):
+        plotting.game_tree(type(jaxcfr.load_game("kuhn_poker")))
 
 
 # Sweeps
@@ -305,6 +314,8 @@ def test_a_sweep_is_what_was_given():
         (([[1], [1, 2]], [1, 2], [1]), "numbers"),
         (([[np.nan]], [1], [1]), "finite"),
         ((np.zeros((0, 0)), [], []), "empty"),
+        (([[10**400]], [1], [1]), "numbers"),
+        (([[1e308, -1e308]], [1], [1, 2]), "beyond 1e\\+150"),
     ],
 )
 def test_sweeps_that_are_refused(arguments, message):
@@ -333,6 +344,10 @@ def test_trajectories(kuhn):
         ([uniform], {"lowered": kuhn}, "6 information sets of two actions"),
         ([uniform], {}, "lowered="),
         ([uniform], {"lowered": kuhn, "at": ((0, "2"),)}, "two information sets"),
+        ([uniform], {"lowered": kuhn, "at": (0, "2")}, "two information sets"),
+        ([uniform], {"lowered": kuhn, "at": 5}, "two information sets"),
+        (np.ones(()), {}, "sequence of points"),
+        ([(10**400, 0.5)], {}, "from 0 to 1"),
         ([], {}, "no point"),
         ([(0.5, 1.5)], {}, "from 0 to 1"),
         ([(0.5, float("nan"))], {}, "from 0 to 1"),
@@ -343,6 +358,38 @@ def test_trajectories(kuhn):
     ):
         with pytest.raises(OptionError, match=message):
             plotting.trajectories(runs, **options)
+
+
+# Much, and little
+
+
+def test_what_moves_far_to_and_fro_can_be_drawn(tmp_path):
+    """A line of many points that cannot be simplified is more than matplotlib draws at once."""
+    noise = np.random.default_rng(0).random(100_000)
+    ax = plotting.convergence(np.stack([np.arange(1, len(noise) + 1), noise], 1))
+    drawn = np.concatenate([line.get_ydata()[int(place > 0) :] for place, line in enumerate(ax.lines)])
+    assert np.array_equal(drawn, noise)
+    plotting.save(ax, tmp_path / "c.png")
+    path = np.stack([noise, noise[::-1]], 1)
+    ax = plotting.trajectories({"a": path})
+    drawn = np.column_stack(ax.lines[0].get_data())
+    assert len(drawn) < 20_000
+    assert np.array_equal(drawn[[0, -1]], path[[0, -1]])
+    plotting.save(ax, tmp_path / "t.png")
+
+
+def test_numbers_at_the_ends_of_the_floating_ones(tmp_path):
+    for points in ([(1, 5e-324), (10, 1e150)], [[(1, 5e-324), (10, 0)], [(1, 1e-5), (10, 1e150)]]):
+        plotting.save(plotting.convergence(points, spread="deviation"), tmp_path / "c.png")
+    for row in ([5e-324, 1e150], [5e-324, 1e-323], [-1e150, 1e150]):
+        plotting.save(plotting.sweep([row], [10**400], [float("nan"), 2], label="x", title=5), tmp_path / "s.png")
+
+
+def test_many_crosses_are_one_drawing():
+    table = np.where(np.arange(40_000).reshape(200, 200) % 2, np.nan, 1.0)
+    ax = plotting.sweep(table, range(200), range(200), label="x")
+    assert texts(ax) == []
+    assert len(ax.lines[0].get_xdata()) == 20_000
 
 
 # Names and files
@@ -386,11 +433,16 @@ def test_saving(tmp_path):
         (tmp_path / "none" / "a.png", "no directory"),
         (tmp_path, "ends in"),
         (tmp_path / ".png" / "x.pdf", "no directory"),
+        (None, "not the path of a file"),
+        (5, "not the path of a file"),
     ):
         with pytest.raises(OptionError, match=message):
             plotting.save(ax, wrong)
     with pytest.raises(OptionError, match="plotting returned"):
         plotting.save("picture", path)
+    for dpi in (0, -5, "fine", float("nan"), 100_000):
+        with pytest.raises(OptionError, match="dpi has to be a number from 10 to 1200"):
+            plotting.save(ax, path, dpi=dpi)
 
 
 def test_axes_of_ones_own():

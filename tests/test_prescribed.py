@@ -197,6 +197,25 @@ def test_locks_by_array_by_key_and_by_profile_are_the_same():
             )
 
 
+def test_locks_that_are_not_what_they_seem(tmp_path):
+    """Of two entries for one action, or two information sets of one name, none is silently lost."""
+    kuhn = jaxcfr.lower(jaxcfr.load_game("kuhn_poker"))
+    action = kuhn.actions[0][0][0]
+    label = kuhn.action_labels[0][0][0]
+    assert action != label
+    key = kuhn.infoset_keys[0][0]
+    with pytest.raises(errors.ProfileError, match="given twice"):
+        jaxcfr.lock(kuhn, {0: {key: {action: 1.0, label: 1.0}}})
+    for wrong in (True, np.True_, "1"):
+        with pytest.raises(errors.ProfileError, match="no probability"):
+            jaxcfr.lock(kuhn, {0: {key: [wrong, 0.0]}})
+    path = tmp_path / "locks.json"
+    path.write_text(f'{{"0": {{"{key}": [1, 0]}}}}')
+    keys = ((*kuhn.infoset_keys[0][:-1], int(key)), kuhn.infoset_keys[1])  # shown as the text is
+    with pytest.raises(errors.ProfileError, match="2 information sets that are shown as '0'"):
+        jaxcfr.prescribed.read_locks(path, dataclasses.replace(kuhn, infoset_keys=keys))
+
+
 def run_blended(rules, rule, iterations, alternating, policy, shares, one):
     """`naive.run` with a policy blended in: (average of what was played, own strategies) after each iteration."""
     update, scores, gamma = rule

@@ -19,6 +19,7 @@ from jaxcfr.decomposition import trunk as trunks
 from jaxcfr.decomposition.decompose import Batch, Decomposition
 from jaxcfr.decomposition.subtree import Pair, Subtree, root_values, solve_reached
 from jaxcfr.errors import CheckpointError, OptionError, SolverError
+from jaxcfr.files import path_text
 from jaxcfr.profile import Profile
 from jaxcfr.regret import average as averages
 from jaxcfr.regret.variants import RegretVariant, dcfr_plus
@@ -293,7 +294,7 @@ class CFRDSolution:
         Raises:
           CheckpointError: there is no such file, it is damaged, or of another game, cut, dtype or variant.
         """
-        shown = os.fspath(path)
+        shown = path_text(path, CheckpointError)
         facts, arrays = checkpoint.read(path)
         if facts.get("kind") != KIND:
             raise CheckpointError(f"{shown}: a checkpoint, but not of a solution of CFR-D")

@@ -17,7 +17,7 @@ from jax import Array
 
 from jaxcfr.deep.learning import Item
 from jaxcfr.deep.tokens import token_features
-from jaxcfr.errors import OptionError
+from jaxcfr.errors import GameError, OptionError
 from jaxcfr.games.array_game import (
     CHANCE,
     chance_is_enumerable,
@@ -26,6 +26,7 @@ from jaxcfr.games.array_game import (
     possible_outcomes,
     sample_chance,
 )
+from jaxcfr.games.base import game_name
 from jaxcfr.traversal.randomness import unit
 from jaxcfr.traversal.walks import draw, look, take
 from jaxcfr.tree.game_tree import GameTree, Strategy
@@ -483,7 +484,8 @@ def _tree_features(tree: GameTree, lowered: LoweredGame | None, given: Any, game
 
 
 def _row_features(game: Any, rows: np.ndarray, player: int) -> np.ndarray:
-    return np.asarray(jax.vmap(lambda row: features(game, row, player))(jnp.asarray(rows)))
+    table = jax.vmap(lambda row: features(game, row, player))(jnp.asarray(rows))
+    return _feature_table(table, len(rows), player)
 
 
 def _feature_tables(given: Sequence[Any], tree: GameTree) -> list[np.ndarray]:
@@ -546,7 +548,15 @@ def array_rules(game: Any, max_depth: int) -> ArrayRules:
     """The rules on arrays as walks need them.
 
     Raises:
-      GameError: what the game returns has the wrong shape.
+      GameError: what the game returns has the wrong shape, or its features are not finite.
     """
     check_shapes(game, sampled=True)
-    return ArrayRules(game, max_depth)
+    rules = ArrayRules(game, max_depth)
+    for player in range(rules.num_players):
+        first = rules.example(player)[1]
+        if not np.isfinite(first).all():
+            raise GameError(
+                f"{game_name(game)}: features(row, {player}) are not finite where the game begins: "
+                f"{np.asarray(first)[0]}"
+            )
+    return rules

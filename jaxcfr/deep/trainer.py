@@ -262,8 +262,8 @@ class DeepTrainer:
         numbers = self._of_each(lambda state: [_numbers(player) for player in state.players], rounds)
         if not all(np.isfinite(values).all() for values in jax.tree.leaves(numbers)):
             raise SolverError(
-                f"iteration {self.iterations_done + 1} came out infinite or as no number: are payoffs finite, and is "
-                "the learning rate small enough? The trainer is as it was before that iteration"
+                f"iteration {self.iterations_done + 1} came out infinite or as no number: are payoffs and features "
+                "finite, and is the learning rate small enough? The trainer is as it was before that iteration"
             )
         self._rounds = rounds
 

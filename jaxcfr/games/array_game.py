@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.errors import GameError
+from jaxcfr.errors import GameError, JaxCFRError
 from jaxcfr.games import checks
 from jaxcfr.games.base import Action, Game, game_name
 
@@ -214,6 +214,11 @@ def one_hot(row: Array, limits: np.ndarray | None) -> Array:
       `[F]` float32.
     """
     bits = 8 * row.dtype.itemsize
+    if limits is not None and np.shape(limits) != (row.shape[0], 2):
+        raise GameError(
+            f"infoset_limits has to be None or [{row.shape[0]}, 2], the smallest and the largest number of every entry "
+            f"of infoset; it has the shape {list(np.shape(limits))}"
+        )
     bounds = [(0, -1)] * row.shape[0] if limits is None else [(int(low), int(high)) for low, high in limits]
     parts, start = [], 0
     # Neighbours with the same limits together: few operations, however long the row is.
@@ -233,11 +238,29 @@ def one_hot(row: Array, limits: np.ndarray | None) -> Array:
 
 
 def features(game: Any, row: Array, player: int) -> Array:
-    """`game.features(row, player)` where the game defines it, else the default of `ArrayGame`; float32."""
+    """`game.features(row, player)` where the game defines it, else the default of `ArrayGame`; `[F]` float32.
+
+    Raises:
+      GameError: it fails, or gives something else than numbers `[F]`.
+    """
     own = getattr(game, "features", None)
-    if own is not None:
-        return jnp.asarray(own(row, player), jnp.float32)
-    return one_hot(row, game.infoset_limits() if hasattr(game, "infoset_limits") else None)
+    what = f"{game_name(game)}: features(row, {player})"
+    try:
+        if own is None:
+            values = one_hot(row, game.infoset_limits() if hasattr(game, "infoset_limits") else None)
+        else:
+            values = jnp.asarray(own(row, player))
+    except JaxCFRError:
+        raise
+    except Exception as error:  # it is anyone's code
+        why = " ".join(str(error).split()).rstrip(".")
+        raise GameError(
+            f"{what} fails: {type(error).__name__}: {why:.300}. It is compiled, and gives numbers [F] for a row [K] of "
+            "infoset"
+        ) from error
+    if values.ndim != 1 or not values.size or jnp.issubdtype(values.dtype, jnp.complexfloating):
+        raise GameError(f"{what} has to be a vector of numbers [F], not {values.dtype}{list(values.shape)}")
+    return values.astype(jnp.float32)
 
 
 def sample_chance(game: Any, state: State, key: Array) -> Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from jaxcfr.errors import GameLookupError
+from jaxcfr.errors import GameFileError, GameLookupError
+from jaxcfr.files import path_text
 from jaxcfr.games.base import Game
 from jaxcfr.interop.gambit import read_efg, write_efg
 from jaxcfr.interop.json_game import read_json, write_json
@@ -43,7 +44,8 @@ def write_game(game: Any, path: str | os.PathLike[str], *, max_nodes: int = 10_0
 
 
 def _ending(path: str | os.PathLike[str]) -> str:
-    ending = os.path.splitext(os.fspath(path))[1].lower()
+    shown = path_text(path, GameFileError)
+    ending = os.path.splitext(shown)[1].lower()
     if ending not in (".efg", ".nfg", ".json"):
-        raise GameLookupError(f"{os.fspath(path)}: a game file has a name that ends in .efg, .nfg or .json")
+        raise GameLookupError(f"{shown}: a game file has a name that ends in .efg, .nfg or .json")
     return ending

@@ -7,6 +7,7 @@ import secrets
 from pathlib import Path
 
 from jaxcfr.errors import GameFileError
+from jaxcfr.files import path_text
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -15,7 +16,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
     Raises:
       GameFileError: it cannot be read.
     """
-    source = os.fspath(path)
+    source = path_text(path, GameFileError)
     try:
         data = Path(source).read_bytes()
     except (OSError, ValueError) as error:
@@ -38,7 +39,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     Raises:
       GameFileError: it cannot be written.
     """
-    target = os.path.realpath(os.fspath(path))
+    target = os.path.realpath(path_text(path, GameFileError))
     temporary = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.tmp")
     try:
         try:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxcfr.arguments import real
 from jaxcfr.errors import OptionError, missing_package
-from jaxcfr.files import require_writable, write_atomically
+from jaxcfr.files import path_text, require_writable, write_atomically
 from jaxcfr.progress import printable
 
 if TYPE_CHECKING:
@@ -23,21 +24,25 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8
 """Of players and actions; colours that colour-blind readers can tell apart (after Okabe and Ito) come first."""
 
 LONGEST = 36  # characters of a key or label
+PIECE = 10_000  # points of a line that are drawn at once
+LARGEST = 1e150
+"""Of the numbers in a picture: the squares of larger ones, and the margins of their axes, are no floating numbers."""
 
 
-def save(picture: Any, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
+def save(picture: Any, path: str | os.PathLike[str], *, dpi: float = 150) -> None:
     """Writes a picture to a file, `.png`, `.svg` or `.pdf` by its name; what was there before is replaced at the end.
 
     Args:
       picture: what a function here returned, or a matplotlib figure.
       path: of the file.
-      dpi: dots an inch, of a `.png`.
+      dpi: dots an inch, of a `.png`; 10 to 1200.
 
     Raises:
-      OptionError: the name ends in something else, `picture` is none, or the file cannot be written.
+      OptionError: the name ends in something else, `picture` is none, `dpi` is out of bounds, or the file cannot be
+        written.
       MissingPackageError: matplotlib is not installed.
     """
-    ending = check_path(path)
+    ending, dpi = check_path(path), real("dpi", dpi, 10, 1200)
     import matplotlib
 
     figure = getattr(picture, "figure", None)
@@ -55,11 +60,10 @@ def save(picture: Any, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
 
 def check_path(path: str | os.PathLike[str]) -> str:
     """The ending of a picture's file; raises as `save` does where no picture could be written there."""
-    ending = os.path.splitext(os.fspath(path))[1].lower()
+    shown = path_text(path, OptionError)
+    ending = os.path.splitext(shown)[1].lower()
     if ending not in FORMATS:
-        raise OptionError(
-            f"{os.fspath(path) or repr('')}: a picture's name ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
-        )
+        raise OptionError(f"{shown or repr('')}: a picture's name ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     require_matplotlib("a picture")
     require_writable(path, OptionError)
     return ending
@@ -109,6 +113,19 @@ def is_scalar(value: Any) -> bool:
     return getattr(value, "ndim", None) == 0 or not hasattr(value, "__iter__")
 
 
+def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
+    """Raises `OptionError` unless an argument is one of a few words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise OptionError(f"{name} has to be {' or '.join(map(repr, allowed))}, not {short_repr(value)}")
+
+
+def draw_line(ax: Axes, x: Any, y: Any, *, label: str | None, **style: Any) -> None:
+    """A line, in pieces that matplotlib can draw however far it moves to and fro."""
+    for begin in range(0, max(len(x) - 1, 1), PIECE):
+        part = slice(begin, begin + PIECE + 1)
+        ax.plot(x[part], y[part], label=None if begin else label, **style)
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a number of Python or numpy."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
@@ -125,6 +142,11 @@ def as_text(value: Any, longest: int = LONGEST) -> str:
         text = f"{text[: longest - 1 - half]}\u2026{text[-half:]}"
     # Labels that begin with an underscore are left out of legends.
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
+
+
+def as_title(title: Any) -> str:
+    """The same for a title, line by line."""
+    return "\n".join(as_text(line, 80) for line in str(title).split("\n"))
 
 
 def short_number(probability: float) -> str:

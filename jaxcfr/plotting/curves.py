@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from jaxcfr.errors import OptionError
-from jaxcfr.plotting.common import COLOURS, as_text, axes_for, is_number, is_scalar, labelled, named, short_repr
+from jaxcfr.plotting.common import (
+    COLOURS,
+    LARGEST,
+    as_text,
+    as_title,
+    axes_for,
+    draw_line,
+    is_number,
+    is_scalar,
+    labelled,
+    named,
+    one_of,
+    short_repr,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,9 +76,8 @@ def convergence(
       OptionError: there is nothing to draw, a value is negative or not finite, or an argument makes no sense.
       MissingPackageError: matplotlib is not installed.
     """
-    for name, value, allowed in (("x", x, ("iteration", "seconds")), ("spread", spread, ("range", "deviation"))):
-        if value not in allowed:
-            raise OptionError(f"{name} has to be {' or '.join(map(repr, allowed))}, not {value!r}")
+    one_of("x", x, ("iteration", "seconds"))
+    one_of("spread", spread, ("range", "deviation"))
     groups = [(label, _seeds(label, run)) for label, run in labelled(runs)]
     everything = [point for _, seeds in groups for seed in seeds for point in seed]
     records = [point for point in everything if isinstance(point, Mapping)]
@@ -80,8 +92,8 @@ def convergence(
         chosen = quantity or ("exploitability" if defined else "nash_conv")
     elif records:
         raise OptionError(f"quantity has to be 'exploitability' or 'nash_conv' for a history, not {quantity!r}")
-    if target is not None and (not is_number(target) or not target > 0):
-        raise OptionError(f"target has to be a positive number, not {target!r}")
+    if target is not None and (not is_number(target) or not 0 < target <= LARGEST):
+        raise OptionError(f"target has to be a positive number, not {short_repr(target)}")
     bands = [_band(label, [_curve(label, seed, x, chosen) for seed in seeds], spread) for label, seeds in groups]
 
     ax = axes_for(ax, (7, 4.5), "convergence")
@@ -96,7 +108,7 @@ def convergence(
             floor = float(middle[middle > 0].min(initial=math.inf)) * 1e-9
             ax.fill_between(horizontal, np.maximum(low, floor), high, color=colour, alpha=0.2, linewidth=0)
         marker = "o" if len(middle) <= MARKERS_UP_TO else None
-        ax.plot(horizontal, middle, color=colour, linestyle=style, marker=marker, markersize=3, label=shown)
+        draw_line(ax, horizontal, middle, color=colour, linestyle=style, marker=marker, markersize=3, label=shown)
     if target is not None:
         ax.axhline(float(target), color="#7F7F7F", linestyle=(0, (1, 1.5)), label=f"target {float(target):g}")
     values = np.concatenate([middle for _, _, middle, _ in bands] + [[float(target or 0)]])
@@ -109,7 +121,7 @@ def convergence(
     ax.set_ylabel(f"{as_text(names.get(chosen, chosen or ''))} of the {as_text(of)}\n({as_text(unit)})")
     ax.grid(True, which="major", alpha=0.3)
     if title is not None:
-        ax.set_title("\n".join(as_text(line, 80) for line in title.split("\n")), fontsize="medium")
+        ax.set_title(as_title(title), fontsize="medium")
     if ax.get_legend_handles_labels()[1]:
         spreads = {"range": "lowest to highest", "deviation": "one standard deviation"}
         aside: dict[str, Any] = (
@@ -178,12 +190,12 @@ def _curve(label: str | None, run: list[Any], x: str, quantity: str | None) -> _
 def _finite(label: str | None, name: str | None, value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not math.isfinite(number) or number < 0:
+    if not 0 <= number <= LARGEST:
         raise OptionError(
             f"{named(label)}: {'value' if name is None else name} {short_repr(value)} cannot be drawn on a logarithmic "
-            "axis: it has to be a finite number of at least 0"
+            f"axis: it has to be a finite number of at least 0, and at most {LARGEST:g}"
         )
     return number
 

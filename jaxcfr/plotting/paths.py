@@ -9,13 +9,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxcfr.errors import OptionError
-from jaxcfr.plotting.common import COLOURS, as_text, axes_for, is_scalar, labelled, named, short_repr
+from jaxcfr.plotting.common import (
+    COLOURS,
+    as_text,
+    as_title,
+    axes_for,
+    is_scalar,
+    labelled,
+    named,
+    short_repr,
+)
 from jaxcfr.profile import Profile, key_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from jaxcfr.tree.lower import LoweredGame
+
+MAX_POINTS = 10_000
+"""Of longer trajectories so many points are drawn, evenly chosen: a picture has room for no more."""
 
 
 def trajectories(
@@ -63,27 +75,33 @@ def trajectories(
         axis.set_label_text(name)
     ax.grid(True, alpha=0.3)
     if title is not None:
-        ax.set_title(as_text(title, 60))
+        ax.set_title(as_title(title))
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small", frameon=False)
     return ax
 
 
 def _steps(label: str | None, run: Any) -> list[Any]:
-    if isinstance(run, str | Profile) or not hasattr(run, "__iter__"):
+    if isinstance(run, str | Profile) or is_scalar(run):
         raise OptionError(f"{named(label)} has to be a sequence of points, not {short_repr(run)}")
     steps = list(run)
     if not steps:
         raise OptionError(f"{named(label)} has no point to draw")
+    if len(steps) > MAX_POINTS:
+        steps = [steps[place] for place in np.linspace(0, len(steps) - 1, MAX_POINTS).astype(int)]
     return steps
 
 
 class _Reader:
     """Reads points: two probabilities each."""
 
-    def __init__(self, lowered: LoweredGame | None, at: Sequence[tuple[Any, ...]] | None) -> None:
+    def __init__(self, lowered: LoweredGame | None, at: Sequence[tuple[int, Hashable]] | None) -> None:
         self.lowered = lowered
-        self.at: list[tuple[Any, ...]] | None = None if at is None else [tuple(where) for where in at]
-        if self.at is not None and (len(self.at) != 2 or any(len(where) != 2 for where in self.at)):
+        try:
+            self.at = None if at is None else [(player, key) for player, key in at]
+            two = self.at is None or len(self.at) == 2
+        except (TypeError, ValueError):
+            two = False
+        if not two:
             raise OptionError(
                 f"at has to be two information sets, ((player, key), (player, key)), not {short_repr(at)}"
             )
@@ -92,11 +110,11 @@ class _Reader:
     def __call__(self, point: Any) -> tuple[float, float]:
         if isinstance(point, Profile):
             return self._of(point)
-        parts = list(point) if hasattr(point, "__iter__") and not isinstance(point, str) else []
+        parts = [] if is_scalar(point) or isinstance(point, str) else list(point)
         if len(parts) == 2 and all(map(is_scalar, parts)):
             try:
                 first, second = map(float, parts)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 first = second = math.nan
             if not (-1e-6 <= first <= 1 + 1e-6 and -1e-6 <= second <= 1 + 1e-6):
                 raise OptionError(f"a point is two probabilities from 0 to 1, not {short_repr(point)}")
@@ -125,8 +143,8 @@ class _Reader:
             found.append(probability)
         return found[0], found[1]
 
-    def _only_ones(self, profile: Profile) -> list[tuple[Any, ...]]:
-        chosen: list[tuple[Any, ...]] = []
+    def _only_ones(self, profile: Profile) -> list[tuple[int, Hashable]]:
+        chosen: list[tuple[int, Hashable]] = []
         for player in range(profile.num_players):
             those = [infoset.key for infoset in profile.infosets(player=player) if len(infoset.labels) == 2]
             if len(those) != 1 or profile.num_players != 2:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jaxcfr.arguments import integer
 from jaxcfr.errors import OptionError
-from jaxcfr.plotting.common import COLOURS, as_text, axes_for, readable_on, short_number
+from jaxcfr.plotting.common import COLOURS, as_text, as_title, axes_for, one_of, readable_on, short_number
 from jaxcfr.profile import InfosetStrategy, as_profile, key_text
 
 if TYPE_CHECKING:
@@ -54,10 +55,10 @@ def strategy(
       MissingPackageError: matplotlib is not installed.
     """
     profile = as_profile(source, values, "plotting.strategy")
-    if kind not in (None, "bars", "heatmap"):
-        raise OptionError(f"kind has to be 'bars' or 'heatmap', not {kind!r}")
-    if max_infosets is not None and (type(max_infosets) is not int or max_infosets < 1):
-        raise OptionError(f"max_infosets has to be a positive integer or None, not {max_infosets!r}")
+    if kind is not None:
+        one_of("kind", kind, ("bars", "heatmap"))
+    if max_infosets is not None:
+        max_infosets = integer("max_infosets", max_infosets)
     infosets = list(profile.infosets(player=player, pattern=pattern))
     if not infosets and pattern is not None:
         raise OptionError(f"no information set of {profile.game_name} is like {pattern!r}")
@@ -77,8 +78,8 @@ def strategy(
         made += [] if profile.iterations is None else [f"{profile.iterations:,} iterations"]
         title = profile.game_name + (f"\n{', '.join(made)}" if made else "")
     if len(shown) < len(infosets):
-        title += f"\n{_shown_of_all(shown, infosets)}"
-    ax.set_title("\n".join(as_text(line, 80) for line in title.split("\n")), fontsize="medium")
+        title = f"{title}\n{_shown_of_all(shown, infosets)}"
+    ax.set_title(as_title(title), fontsize="medium")
     if not shown:
         ax.set_axis_off()
         ax.text(0.5, 0.5, "no player decides anything in this game", ha="center", transform=ax.transAxes)

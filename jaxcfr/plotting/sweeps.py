@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxcfr.errors import OptionError
-from jaxcfr.plotting.common import as_text, axes_for, is_number, is_scalar
+from jaxcfr.plotting.common import LARGEST, as_text, as_title, axes_for, is_number, is_scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ def sweep(
     """
     try:
         table = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise OptionError(f"values has to be an array of numbers [rows, columns]: {error}") from None
     names = [None if is_scalar(side) else [_tick(value) for value in side] for side in (rows, columns)]
     if table.ndim != 2 or None in names or table.shape != tuple(len(side or ()) for side in names):
@@ -56,6 +56,8 @@ def sweep(
     finite = np.isfinite(table)
     if not finite.any():
         raise OptionError("no value of this sweep is finite" if table.size else "this sweep is empty")
+    if np.abs(table[finite]).max() > LARGEST:
+        raise OptionError(f"this sweep has a value beyond {LARGEST:g}, which no axis has a place for")
     from_low, to_high = float(table[finite].min()), float(table[finite].max())
     ax = axes_for(
         ax, (min(14.0, 2.2 + 0.75 * max(4, table.shape[1])), min(12.0, max(3.6, 2.4 + 0.42 * table.shape[0]))), "sweep"
@@ -63,16 +65,19 @@ def sweep(
     from matplotlib.colors import LogNorm, Normalize
     from matplotlib.patches import Rectangle
 
-    norm: Any = LogNorm(from_low, to_high) if log and 0 < from_low < to_high else Normalize(from_low, to_high)
+    norm: Any = LogNorm(from_low, to_high) if log and 1 / LARGEST < from_low < to_high else Normalize(from_low, to_high)
     image = ax.imshow(
         np.where(finite, table, np.nan), cmap="viridis", norm=norm, aspect="auto", interpolation="nearest"
     )
     ax.set_facecolor("#dddddd")
     few = table.size <= 150
-    for (row, column), value in np.ndenumerate(table):
+    if not few:  # texts take long
+        down, across = np.nonzero(~finite)
+        ax.plot(across, down, "x", color="#a00000", markersize=4)
+    for (row, column), value in np.ndenumerate(table) if few else ():
         if not math.isfinite(value):
             ax.text(column, row, "\u00d7", ha="center", va="center", color="#a00000", fontsize=10)
-        elif few:
+        else:
             bright = float(norm(value)) > 0.6
             ax.text(
                 column, row, f"{value:.2g}", ha="center", va="center", fontsize=7, color="black" if bright else "white"
@@ -89,9 +94,8 @@ def sweep(
         for tick in ax.get_xticklabels():
             tick.set(rotation=60, ha="right", rotation_mode="anchor")
     crossed = "" if finite.all() else "; \u00d7 not finite"
-    ax.set_title(
-        (as_text(title, 80) + "\n" if title else "") + f"framed: lowest, {table[best]:.3g}{crossed}", fontsize="medium"
-    )
+    heading = "" if title is None else as_title(title)
+    ax.set_title((heading + "\n" if heading else "") + f"framed: lowest, {table[best]:.3g}{crossed}", fontsize="medium")
     ax.figure.colorbar(
         image, ax=ax, label=as_text(label, 80).replace(" (", "\n("), fraction=0.08
     ).ax.yaxis.label.set_fontsize("small")
@@ -101,4 +105,4 @@ def sweep(
 def _tick(value: Any) -> str:
     if is_scalar(value) and hasattr(value, "item"):
         value = value.item()
-    return f"{value:.4g}" if is_number(value) else as_text(value, 18)
+    return f"{value:.4g}" if is_number(value) and abs(value) <= LARGEST else as_text(value, 18)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from jaxcfr.arguments import integer
 from jaxcfr.errors import GameTooLargeError, OptionError
+from jaxcfr.games import checks
 from jaxcfr.games.base import game_name, require_enumerable_chance
-from jaxcfr.plotting.common import COLOURS, as_text, axes_for, short_number, short_repr
+from jaxcfr.plotting.common import COLOURS, as_text, as_title, axes_for, short_number, short_repr
 from jaxcfr.profile import Profile, as_profile, distinct_labels, key_text
 
 if TYPE_CHECKING:
@@ -64,15 +66,17 @@ def game_tree(
 
     Raises:
       GameTooLargeError: there are more than `max_histories` histories.
-      OptionError, ProfileError, StrategyError: `game` is no game, or `profile` is no strategy of it.
+      GameError, OptionError, ProfileError, StrategyError: `game` is no game, or `profile` is no strategy of it.
       MissingPackageError: matplotlib is not installed.
     """
     from jaxcfr.games.array_game import is_array_game
     from jaxcfr.games.registry import load_game
     from jaxcfr.tree.lower import LoweredGame, lower
 
+    max_histories = integer("max_histories", max_histories)
     if isinstance(game, str):
         game = load_game(game)
+    checks.require_instance(game, "plotting.game_tree")
     if is_array_game(game):
         game = lower(game, max_nodes=max_histories)
     lowered = game if isinstance(game, LoweredGame) else None
@@ -93,7 +97,7 @@ def game_tree(
     depth = max(node.depth for node in nodes)
     ax = axes_for(ax, (min(60.0, max(4.5, 1.6 + 1.75 * depth)), min(80.0, 1.2 + 0.3 * leaves)), "game_tree")
     _draw_tree(ax, nodes)
-    ax.set_title(as_text(name if title is None else title, 80))
+    ax.set_title(as_title(name if title is None else title))
     return ax
 
 

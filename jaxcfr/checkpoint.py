@@ -149,6 +149,21 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     return facts, arrays
 
 
+KINDS = {
+    None: "of a Trainer (jaxcfr solve): load it with Trainer.load",
+    "deep": "of a run of jaxcfr.deep: load it with DeepTrainer.load",
+    "CFR-D": "of a solution of CFR-D (jaxcfr cfr-d): load it with CFRDSolution.load",
+}
+"""What checkpoints are of, by the fact "kind"."""
+
+
+def require_kind(shown: str, facts: Mapping[str, Any], kind: str | None) -> None:
+    """Raises `CheckpointError` where the checkpoint in the file `shown` is of something else; says what reads it."""
+    found = facts.get("kind")
+    if found != kind:
+        raise CheckpointError(f"{shown}: this is a checkpoint {KINDS.get(found, f'of the kind {found!r}')}")
+
+
 @contextlib.contextmanager
 def restoring(shown: str) -> Iterator[None]:
     """What goes wrong while a run is made of the facts and arrays of the file `shown` becomes an error about it.

@@ -453,6 +453,8 @@ def solve(
     if checkpoint is not None and not split:
         told.append(f"{checkpoint} goes on from here")
     saved = " and ".join(told) or "nothing is saved"
+    if plot is not None:
+        saved += f"; the curve is drawn in {plot}" if run.drawn else "; no curve is drawn, for nothing was evaluated"
     _note(f"stopped after {_count(trainer.iterations_done, 'iteration')}; {saved}")
     return 128 + run.stopped_by
 

@@ -643,8 +643,7 @@ class Trainer:
         """
         shown = file_path(path)
         facts, arrays = checkpoint.read(shown)
-        if facts.get("kind") == "deep":
-            raise CheckpointError(f"{shown}: a run of jaxcfr.deep: load it with DeepTrainer.load")
+        checkpoint.require_kind(shown, facts, None)
         with checkpoint.restoring(shown):
             if game_or_tree is None:
                 game_or_tree = _by_name(facts["game"])

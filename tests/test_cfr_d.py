@@ -355,7 +355,7 @@ def test_files_that_are_no_solution_of_this_game_are_refused(tmp_path: Path) -> 
         with pytest.raises(errors.CheckpointError, match=r"solution\.npz"):
             CFRDSolution.load(file, cut)
     checkpoint.write(file, {"kind": "other"}, {})
-    with pytest.raises(errors.CheckpointError, match="not of a solution"):
+    with pytest.raises(errors.CheckpointError, match="a checkpoint of the kind 'other'"):
         CFRDSolution.load(file, cut)
     with pytest.raises(errors.CheckpointError, match="cannot be read"):
         CFRDSolution.load(tmp_path / "none", cut)
@@ -540,6 +540,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         f"to go on is in {file}",
     ):
         assert words in out
+    jaxcfr.Trainer("kuhn_poker").save(tmp_path / "solve.ckpt")
+    with pytest.raises(errors.CheckpointError, match=r"of CFR-D \(jaxcfr cfr-d\): load it with CFRDSolution.load"):
+        jaxcfr.Trainer.load(file)
     for wrong, message in (
         (("--cut", "river"), "a depth or round"),
         (("--cut", 99), "no subgame"),
@@ -551,6 +554,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             ("--cut", 3, "--checkpoint", file, "--resume", "--dtype", "float64", "--regret", "dcfr_plus:gamma=5"),
             "gamma=4,offset=1 in the trunk, and --regret is dcfr_plus:alpha=1.5,gamma=5,offset=1: give the same",
         ),
+        (("--cut", 3, "--checkpoint", tmp_path / "solve.ckpt", "--resume"), "load it with Trainer.load"),
         (("--cut", 3, "--memory", -1), "megabytes"),
         (("--cut", 3, "--memory", 1e-9), "megabytes"),
         (("--cut", 3, "--checkpoint", file, "--out", file), "same file"),

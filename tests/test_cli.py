@@ -277,6 +277,25 @@ def test_plot_of_other_games_and_options(command, json_lines, tmp_path):
     assert os.listdir(tmp_path) == ["c.svg"]
 
 
+def test_a_stopped_run_tells_whether_there_is_a_curve(command, tmp_path, monkeypatch):
+    path = tmp_path / "c.svg"
+    run, stops = trainer.Trainer.run, {"leduc_poker": 0, "kuhn_poker": 2}
+
+    def stopped(self, *arguments):
+        if self.iterations_done == stops[self.lowered.name]:
+            signal.raise_signal(signal.SIGINT)
+        return run(self, *arguments)
+
+    monkeypatch.setattr(trainer.Trainer, "run", stopped)
+    status, _, err = command("solve", "leduc_poker", "-n", 10**6, "--eval-every", 10**6, "--plot", path)
+    assert status == 130
+    assert "nothing is saved; no curve is drawn, for nothing was evaluated" in err
+    assert not path.exists()
+    err = command("solve", "kuhn_poker", "-n", 10**6, "--plot", path)[2]
+    assert f"after 2 iterations; nothing is saved; the curve is drawn in {path}" in err
+    assert path.exists()
+
+
 def test_a_resumed_run_draws_all_of_its_evaluations(json_lines, tmp_path, monkeypatch):
     path = tmp_path / "c.ckpt"
     options = ["solve", "kuhn_poker", "--checkpoint", path, "--resume", "--plot", tmp_path / "c.svg"]

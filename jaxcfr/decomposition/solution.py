@@ -296,8 +296,7 @@ class CFRDSolution:
         """
         shown = path_text(path, CheckpointError)
         facts, arrays = checkpoint.read(path)
-        if facts.get("kind") != KIND:
-            raise CheckpointError(f"{shown}: a checkpoint, but not of a solution of CFR-D")
+        checkpoint.require_kind(shown, facts, KIND)
         if facts.get("decomposition") != fingerprint(decomposition):
             raise CheckpointError(
                 f"{shown}: a solution of {facts.get('game')} with another cut, dtype or game than this decomposition "

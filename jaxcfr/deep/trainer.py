@@ -470,9 +470,8 @@ class DeepTrainer:
         """
         shown = file_path(path)
         facts, arrays = checkpoint.read(shown)
+        checkpoint.require_kind(shown, facts, "deep")
         with checkpoint.restoring(shown):
-            if facts.get("kind") != "deep":
-                raise CheckpointError(f"{shown}: this is a checkpoint of jaxcfr.Trainer: load it with Trainer.load")
             if algorithm is None:
                 unknown = [name for name, value in facts["settings"].items() if value == UNKNOWN]
                 if unknown:

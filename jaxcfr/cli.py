@@ -592,6 +592,7 @@ def solve_decomposed(
     and evaluations not.
     """
     from jaxcfr.decomposition import CFRDSolution, cfr_d, decompose
+    from jaxcfr.decomposition.solvers import CFRSolver
     from jaxcfr.regret.text import describe
 
     variant, described = parse_regret(regret, iterations)
@@ -623,6 +624,12 @@ def solve_decomposed(
             if (found := describe(solution.variant)) != described:
                 raise OptionError(
                     f"{checkpoint} has {found} in the trunk, and --regret is {described}: give the same options"
+                )
+            solver = str(CFRSolver(inner, subgame_iterations, 0.0, "alternating", False))
+            if solution.solver not in (None, solver):
+                raise OptionError(
+                    f"{checkpoint} solves subgames by {solution.solver}, and this command by {solver}: give the same "
+                    "options"
                 )
         how = (
             f"{described} in the trunk, {inner_described} in {_count(subgame_iterations, 'iteration')} of each "

@@ -554,6 +554,10 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             ("--cut", 3, "--checkpoint", file, "--resume", "--dtype", "float64", "--regret", "dcfr_plus:gamma=5"),
             "gamma=4,offset=1 in the trunk, and --regret is dcfr_plus:alpha=1.5,gamma=5,offset=1: give the same",
         ),
+        (
+            ("--cut", 3, "--checkpoint", file, "--resume", "--dtype", "float64"),
+            "offset=1 in 30 iterations, alternating, and this command by dcfr_plus:alpha=1.5,gamma=4,offset=1 in 100",
+        ),
         (("--cut", 3, "--checkpoint", tmp_path / "solve.ckpt", "--resume"), "load it with Trainer.load"),
         (("--cut", 3, "--memory", -1), "megabytes"),
         (("--cut", 3, "--memory", 1e-9), "megabytes"),

@@ -116,7 +116,7 @@ def cfr_d(
         state = solution.state_for(decomposition, trunk_regret)
     advance = _advance(decomposition, trunk_regret, solver, updates, batch)
     seconds = 0.0 if solution is None else solution.seconds
-    done = CFRDSolution(decomposition, state, trunk_regret, seconds)
+    done = CFRDSolution(decomposition, state, trunk_regret, seconds, None if solution is None else solution.solver)
     if checkpoint is None and callback is None and target_exploitability is None and every is None:
         every = max(1, trunk_iterations)
     every = every or 100
@@ -127,7 +127,7 @@ def cfr_d(
         state = jax.block_until_ready(advance(state, chunk))  # type: ignore[no-untyped-call]
         seconds += time.perf_counter() - begun
         left -= chunk
-        done = CFRDSolution(decomposition, state, trunk_regret, seconds)
+        done = CFRDSolution(decomposition, state, trunk_regret, seconds, solver)
         if checkpoint is not None:
             done.save(checkpoint)
         if callback is not None and wants_to_stop(callback(done)):

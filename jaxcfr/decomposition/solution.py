@@ -17,6 +17,7 @@ from jax import Array
 from jaxcfr import checkpoint
 from jaxcfr.decomposition import trunk as trunks
 from jaxcfr.decomposition.decompose import Batch, Decomposition
+from jaxcfr.decomposition.solvers import SubgameSolver
 from jaxcfr.decomposition.subtree import Pair, Subtree, root_values, solve_reached
 from jaxcfr.errors import CheckpointError, OptionError, SolverError
 from jaxcfr.files import path_text
@@ -53,16 +54,23 @@ class CFRDSolution:
       state: of the trunk's run.
       variant: the trunk's regret variant.
       seconds: wall-clock time of all iterations so far, compilation included, evaluations not.
+      solver: what solved the subgames in the last of them, or its text after `load`; None where none was done.
     """
 
     def __init__(
-        self, decomposition: Decomposition, state: SolverState, variant: RegretVariant, seconds: float = 0.0
+        self,
+        decomposition: Decomposition,
+        state: SolverState,
+        variant: RegretVariant,
+        seconds: float = 0.0,
+        solver: SubgameSolver | str | None = None,
     ) -> None:
         """Not called by users."""
         self.decomposition = decomposition
         self.state = state
         self.variant = variant
         self.seconds = seconds
+        self.solver = solver
 
     def __repr__(self) -> str:
         return f"CFRDSolution({self.decomposition.name!r}, t={self.t})"
@@ -276,6 +284,7 @@ class CFRDSolution:
             "decomposition": fingerprint(self.decomposition),
             "variant": variant,
             "seconds": self.seconds,
+            "solver": None if self.solver is None else str(self.solver),
         }
         arrays = {name: array[None] for name, array in checkpoint.arrays_of(self.state).items()}
         checkpoint.write(path, facts, arrays)
@@ -309,7 +318,8 @@ class CFRDSolution:
                 raise CheckpointError("its variant is none of the library's: give variant=")
             state = checkpoint.state_from(trunks.begin(decomposition.trunk, variant), arrays, 1)
             seconds = float(facts["seconds"])
-        return CFRDSolution(decomposition, jax.tree.map(lambda leaf: leaf[0], state), variant, seconds)
+            solver = facts["solver"]
+        return CFRDSolution(decomposition, jax.tree.map(lambda leaf: leaf[0], state), variant, seconds, solver)
 
     def state_for(self, decomposition: Decomposition, variant: RegretVariant) -> SolverState:
         """The state, to go on from.

@@ -13,6 +13,7 @@ import numpy as np
 from jaxcfr.decomposition.subtree import Pair, Subtree, as_subtree, root_values, solve_reached
 from jaxcfr.linear_program import solve_lp
 from jaxcfr.regret import average as averages
+from jaxcfr.regret.text import describe
 from jaxcfr.regret.variants import RegretVariant
 from jaxcfr.solve import Updates
 from jaxcfr.tree.payoffs import PayoffTable
@@ -62,6 +63,10 @@ class CFRSolver(SubgameSolver):
     warm: bool = dataclasses.field(metadata={"static": True})
 
     traceable = True
+
+    def __str__(self) -> str:
+        kept = f", beginning with {float(self.keep):g} of the last regrets" if self.warm else ""
+        return f"{describe(self.variant)} in {int(self.iterations)} iterations, {self.updates}{kept}"
 
     def begin(self, subtree: Subtree, batch: int) -> Pair | None:
         """What is kept of a batch before its first solve: regrets in bfloat16, 2 bytes a sequence and subgame."""

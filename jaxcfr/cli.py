@@ -10,6 +10,7 @@ Whatever needs JAX or rich is imported by the command that needs it.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import inspect
 import io
 import itertools
@@ -40,7 +41,7 @@ from jaxcfr.errors import (
 from jaxcfr.files import require_writable
 from jaxcfr.games.base import game_name
 from jaxcfr.games.registry import list_games, load_game
-from jaxcfr.interrupts import Interrupts
+from jaxcfr.interrupts import Interrupts, watch_signals
 from jaxcfr.progress import ProgressBar, printable, progress_bar
 
 if TYPE_CHECKING:
@@ -427,7 +428,7 @@ def solve(
             },
             checkpoint if resume else None,
         )
-        _check_counted(checkpoint, trainer.iterations_done, iterations)
+        _tell_resumed(checkpoint, trainer.iterations_done, iterations)
         if as_json:
             _note(f"solving {lowered.name} in {lowered.tree.dtype} on {device}")
         run = _Run(
@@ -533,16 +534,31 @@ def _was_given(context: typer.Context, name: str) -> bool:
 
 
 def _check_resume(resume: bool, checkpoint: str | None) -> None:
+    """Refuses to resume from nothing, and to write a new run over one that is there."""
     if resume and checkpoint is None:
         raise OptionError("--resume goes on from the file that --checkpoint names")
+    if checkpoint is not None and not resume and os.path.isfile(checkpoint):
+        raise OptionError(
+            f"{checkpoint} is there already: with --resume the run in it goes on; to begin another, name another file, "
+            "or delete it"
+        )
 
 
-def _check_counted(checkpoint: str | None, done: int, iterations: int) -> None:
+def _tell_resumed(checkpoint: str | None, done: int, iterations: int) -> None:
+    """Says where a run goes on.
+
+    Raises:
+      OptionError: that is beyond where it should end.
+    """
     if done > iterations:
         raise OptionError(
             f"{checkpoint} has done {_count(done, 'iteration')}, and --iterations is {iterations}: it counts from the "
             "beginning"
         )
+    if done == iterations > 0:
+        _note(f"{checkpoint} has done {_count(done, 'iteration')}, as many as --iterations asks for: no more are done")
+    elif done:
+        _note(f"going on from {checkpoint}, after {_count(done, 'iteration')}")
 
 
 @app.command("cfr-d")
@@ -620,7 +636,7 @@ def solve_decomposed(
         solution = None
         if resume and checkpoint is not None and os.path.exists(checkpoint):
             solution = CFRDSolution.load(checkpoint, decomposition)
-            _check_counted(checkpoint, solution.t, iterations)
+            _tell_resumed(checkpoint, solution.t, iterations)
             if (found := describe(solution.variant)) != described:
                 raise OptionError(
                     f"{checkpoint} has {found} in the trunk, and --regret is {described}: give the same options"
@@ -1135,6 +1151,8 @@ def _player(text: str) -> Profile | UniformPlayer:
     from jaxcfr.play import UniformPlayer
     from jaxcfr.profile import Profile
 
+    if text != "uniform" and not os.path.exists(text) and difflib.get_close_matches(text, ["uniform"], 1, 0.7):
+        raise OptionError(f"there is no file {text}; did you mean uniform?")
     return UniformPlayer() if text == "uniform" else Profile.load(text)
 
 
@@ -1200,7 +1218,8 @@ class _Person:
         answer = line.strip()
         if not sys.stdin.isatty():
             _write(f"{printable(answer)}\n")  # as a terminal shows what is typed
-        if not line or (answer.lower() == _word("quit", labels) and answer not in labels):
+        leaves = {_word("quit", labels)} | ({"q"} if not any(label.lower().startswith("q") for label in labels) else set())
+        if not line or (answer.lower() in leaves and answer not in labels):
             raise _QuitError
         return answer
 
@@ -1702,6 +1721,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _replace_closed_streams()
     if argv is None:
+        watch_signals()
         _use_compilation_cache()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

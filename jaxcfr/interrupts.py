@@ -9,6 +9,25 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+_early: list[int] = []
+"""Signals that came before a run began, in a process that watches them."""
+
+
+def watch_signals() -> None:
+    """Lets Ctrl-C raise `KeyboardInterrupt`, as it does, and be remembered until a run begins.
+
+    While programs are compiled the exception may be raised inside of a callback that drops it.
+    """
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        _early.append(number)
+        raise KeyboardInterrupt
+
+    _early.clear()
+    # Elsewhere it is ignored, in a background job, or somebody else's.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, remember)
+
 
 class Interrupts:
     """Turns Ctrl-C and requests to terminate into a note that a loop looks at between its steps.
@@ -30,6 +49,9 @@ class Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in self._numbers:
                 self._before[number] = signal.signal(number, self._handle)
+            for number in _early:
+                if number in self._numbers:
+                    self.received = number
         return self
 
     def __exit__(self, *_: object) -> None:

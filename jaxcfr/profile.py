@@ -977,7 +977,7 @@ class Profile:
                 data = file.read(_MAGIC_BYTES)
                 if _HEADER.encode() not in data or not data.startswith(b"PK\x03\x04"):
                     # A file cut off inside these first bytes cannot be told from a foreign one.
-                    raise ProfileFileError(f"{shown}: not a jaxcfr profile")
+                    raise ProfileFileError(f"{shown}: not a jaxcfr profile{_checkpoint_hint(data + file.read(200))}")
                 data += file.read()
         except (OSError, ValueError) as error:
             raise ProfileFileError(f"{shown}: cannot be read: {reason(error)}") from error
@@ -1314,7 +1314,7 @@ def _matcher(pattern: str | None) -> Callable[[str], bool]:
         return lambda text: folded in text.casefold()
     # Brackets, in which keys abound, stand for themselves.
     like = re.compile(fnmatch.translate(folded.replace("[", "[[]")))
-    return lambda text: like.match(text.casefold()) is not None
+    return lambda text: any(like.match(shown) for shown in (text.casefold(), text.casefold().strip()))
 
 
 def _key_name(key: Hashable) -> str:
@@ -1426,6 +1426,15 @@ def _sequence(value: Any) -> Sequence[Any]:
     if not isinstance(value, (list, tuple)):
         raise ProfileError(f"a list is needed, not {_shorten(repr(value))}")
     return value
+
+
+def _checkpoint_hint(data: bytes) -> str:
+    """How a strategy is taken out of a checkpoint, if this is the beginning of one."""
+    from jaxcfr.checkpoint import FORMAT as CHECKPOINT
+
+    if CHECKPOINT.encode() not in data:
+        return ""
+    return ", but a checkpoint: the command that wrote it writes the strategy too, with --resume --out FILE"
 
 
 def _only(data: Any, names: Sequence[str]) -> None:

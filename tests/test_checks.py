@@ -137,6 +137,7 @@ BROKEN = {
     "payoffs NaN": (Node("terminal", (math.nan, 0.0)), "payoff of player 0 is nan, not finite"),
     "payoffs infinite": (Node("terminal", np.array([0.0, np.inf])), "payoff of player 1 is inf, not finite"),
     "key unhashable": (decision([0, 1], key=[1]), "infoset_key(0) has the unhashable value [1]"),
+    "key None": (decision([0, 1], key=lambda: None), "infoset_key(0) returned None"),
     "key NaN": (decision([0, 1], key=lambda: float("nan")), "does not equal itself"),
     "key with NaN": (decision([0, 1], key=lambda: ("a", (float("nan"),))), "does not equal itself"),
     "player bool": (decision([0, 1], player=False), "player_to_act() returned False"),

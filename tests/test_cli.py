@@ -21,6 +21,7 @@ from jaxcfr import __version__, cli, trainer
 from jaxcfr.errors import HorizonError, OptionError
 from jaxcfr.facts import probability_text
 from jaxcfr.games.registry import list_games, load_game
+from jaxcfr.interrupts import Interrupts, watch_signals
 from jaxcfr.profile import Profile
 from jaxcfr.regret.variants import VARIANTS
 from jaxcfr.tree.convert import uniform_strategy
@@ -870,11 +871,11 @@ def test_playing_against_a_profile(person, uniform):
 
 
 def test_what_a_person_may_type(person):
-    typed = "\nfish\nB\npas\nq\nquit\n"
+    typed = "\nfish\nB\npas\nz\nq\n"
     status, out, err = person(typed, "play", "kuhn_poker", "uniform", "--seed", 1)
     assert (status, err) == (0, "")
     assert "fish is none of them; 'help' explains, 'quit' ends the game" in out
-    assert "q is none of them" in out
+    assert "z is none of them" in out
     for word in ("help", "?"):
         out = person(f"{word}\nquit\n", "play", "leduc_poker", "uniform", "--seed", 1)[1]
         assert out.count("c: call or check, r: raise, f: fold") == 2
@@ -1055,8 +1056,15 @@ def test_checkpoint_and_resume(command, json_lines, refused, tmp_path):
     whole = json_lines("solve", "kuhn_poker", "-n", 40, *SAMPLED, "--workers", 2, "--out", tmp_path / "q")
     assert Profile.load(out) == Profile.load(tmp_path / "q")
     assert second[-1]["nash_conv"] == whole[-1]["nash_conv"]
-    assert json_lines(*options, "-n", 40)[0]["iteration"] == 40  # nothing is left to do
-    assert "counts from the beginning" in refused(*options, "-n", 39)
+    status, shown, told = command(*options, "-n", 40)
+    assert (status, "40" in shown) == (0, True)
+    assert "has done 40 iterations, as many as --iterations asks for" in told
+    assert "after 40 iterations" in command(*options, "-n", 41)[2]
+    before = path.read_bytes()
+    assert "run.ckpt is there already" in refused(*[x for x in options if x != "--resume"], "-n", 50)
+    assert path.read_bytes() == before
+    assert "not a jaxcfr profile, but a checkpoint" in refused("exploit", "kuhn_poker", path)
+    assert "counts from the beginning" in refused(*options, "-n", 40)
     assert "--workers 2" in refused(*[3 if x == 2 else x for x in options], "-n", 50)
     assert "dcfr_plus" in refused(*options, "--regret", "dcfr", "-n", 50)
     assert "other locks" in refused(*options, "--lock", out, "-n", 50)
@@ -1064,6 +1072,24 @@ def test_checkpoint_and_resume(command, json_lines, refused, tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     assert "run.ckpt.previous" in refused(*options, "-n", 50)
     assert sorted(os.listdir(tmp_path)) == ["p", "q", "run.ckpt", "run.ckpt.previous"]
+
+
+def test_an_interrupt_that_is_dropped_ends_the_run():
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        watch_signals()
+        with Interrupts(signal.SIGINT) as signals:
+            assert signals.received is None
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with Interrupts(signal.SIGINT) as signals:  # the exception was dropped, and a run begins
+            assert signals.received == signal.SIGINT
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        watch_signals()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # a job in the background
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupted_run_goes_on(tmp_path):

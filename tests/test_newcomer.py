@@ -58,6 +58,11 @@ class NothingReturned(Pennies):
         self.path = (*self.path, action)
 
 
+class NoKey(Pennies):
+    def infoset_key(self, player: int) -> Any:
+        "to choose"
+
+
 class Unhashable(Pennies):
     def infoset_key(self, player: int) -> Any:
         return ["to choose"]
@@ -193,6 +198,12 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[errors.JaxCFRError], str]] = {
     # Rules
     "a game that changes": (lambda: jaxcfr.lower(Mutated()), errors.GameError, "return a new one"),
     "a step that returns nothing": (lambda: jaxcfr.lower(NothingReturned()), errors.GameError, "returned None instead"),
+    "a key that is not returned": (lambda: jaxcfr.lower(NoKey()), errors.GameError, "is a return missing"),
+    "two matrices": (
+        lambda: jaxcfr.matrix_game([[3, 0], [5, 1]], [[3, 5], [0, 1]]),
+        errors.GameError,
+        r"jaxcfr\.normal_form",
+    ),
     "a list as key": (lambda: jaxcfr.lower(Unhashable()), errors.GameError, r"unhashable value \['to choose'\]"),
     "a payoff of nan": (lambda: jaxcfr.lower(NotANumber()), errors.GameError, "payoff of player 0 is nan"),
     "one payoff for all": (lambda: jaxcfr.lower(OnePayoff()), errors.GameError, "one payoff for each of 2 players"),

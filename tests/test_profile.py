@@ -427,7 +427,7 @@ def test_pretty(kuhn, kuhn_profile):
 
 
 def test_infosets_by_pattern(kuhn):
-    keys = ["0", "0pb", "[a](b)", "A*", "X\ny", ("t", 1)]
+    keys = ["0", "0pb", "[a](b)", "A*", "X\ny", ("t", 1), "Js "]
     lowered = lower(KeyGame([(n % 2, key, ("x", "y")) for n, key in enumerate(keys)]))
     profile = Profile.from_strategy(lowered, uniform_strategy(lowered.tree))
 
@@ -436,6 +436,8 @@ def test_infosets_by_pattern(kuhn):
 
     assert found(None) == found("") == found("*") == set(keys)
     assert found("0") == {"0", "0pb"}
+    assert found("?") == {"0"}
+    assert found("?s") == found("?s ") == {"Js "}  # as it is seen, and as it is
     assert found("0*b") == found("??B") == {"0pb"}
     assert found("[A](") == found("[*)") == {"[a](b)"}
     assert found("a*") == {"A*"}

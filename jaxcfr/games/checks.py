@@ -122,6 +122,14 @@ def hashable(what: str, value: Any) -> None:
         raise BrokenRuleError(f"{what} has the value {value!r}, which does not equal itself")
 
 
+def infoset_key(player: int, key: Any) -> None:
+    """Whether a key of whoever acts can be one; without a `return` it would be None everywhere."""
+    what = f"infoset_key({player})"
+    if key is None:
+        raise BrokenRuleError(f"{what} returned None, and player {player} acts here: is a return missing?")
+    hashable(what, key)
+
+
 def chance(outcomes: Any) -> tuple[tuple[Any, ...], Sequence[Any]]:
     """What `chance_outcomes()` returned, read once: the outcomes, and their probabilities as they were given."""
     what = "chance_outcomes()"

@@ -162,6 +162,9 @@ def normal_form(
     return _make(name, shape, table.reshape(-1, len(shape)).tolist(), strategies, players)
 
 
+_FOR_TWO = "jaxcfr.normal_form([rows, columns, players]) takes a payoff of every player"
+
+
 def matrix_game(
     payoffs: Any = OPTIONS[0].default,
     total: Payoff = 0,
@@ -181,6 +184,8 @@ def matrix_game(
       GameError: no table of finite numbers, or names are missing or repeated.
       OptionError: the text cannot be read.
     """
+    if isinstance(total, (Sequence, np.ndarray)) and not isinstance(total, str):
+        raise GameError(f"matrix_game takes one matrix, of player 0: {_FOR_TWO}")
     total = _OPTION["total"].check("matrix_game", total)
     total = int(total) if total == int(total) else total
     spelled = None
@@ -189,7 +194,9 @@ def matrix_game(
         spelled = "; ".join(" ".join(map(str, row)) for row in payoffs)
     table = _nested(payoffs)
     if table.ndim != 2 or 0 in table.shape:
-        raise GameError(f"matrix_game: the payoffs of player 0 have the shape {table.shape}, not [rows, columns]")
+        raise GameError(
+            f"matrix_game: the payoffs of player 0 have the shape {table.shape}, not [rows, columns]; {_FOR_TWO}"
+        )
     if name is None:
         shown = {"payoffs": f"'{spelled}'", "total": total} if spelled not in (None, OPTIONS[0].default) else {}
         name = canonical_name("matrix_game", OPTIONS, {"total": total, **shown} if spelled else {})

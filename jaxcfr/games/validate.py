@@ -279,8 +279,9 @@ class _Walk:
             return _Facts("chance", chance=self.chance(state, path))
         player = self.read(path, "player_to_act()", state.player_to_act, lambda _, value: checks.player(value, n))
         actions = self.read(path, "legal_actions()", state.legal_actions, checks.moves)
-        key = self.call(path, f"infoset_key({player})", state.infoset_key, player)
-        self.check_hash(path, f"infoset_key({player})", key)
+        what = f"infoset_key({player})"
+        key = self.call(path, what, state.infoset_key, player)
+        self.call(path, what, checks.infoset_key, player, key)
         labels = tuple(self.label(state, path, action) for action in actions)
         return _Facts("decision", player, key, actions, labels)
 

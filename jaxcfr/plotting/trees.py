@@ -259,6 +259,9 @@ def _draw_tree(ax: Axes, nodes: Sequence[_Node]) -> None:
                 ha="left",
                 va="center",
                 fontsize=7,
+                # In front of the arcs between histories of one information set.
+                bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"},
+                zorder=4,
             )
             continue
         ax.plot(

@@ -177,7 +177,8 @@ class GameTree:
                 raise StrategyError(
                     f"player {player}'s strategy has shape {jnp.shape(values)}, but its part of this tree is "
                     f"{treeplex.uniform.shape}: is it a strategy of another game or layout? A Profile finds its "
-                    "information sets in any tree: profile.to_strategy(lowered)"
+                    "information sets in any tree: profile.to_strategy(lowered), and lowered.strategy(rows) "
+                    "takes one number for each action, set by set"
                 ) from error
             if not jnp.issubdtype(jnp.asarray(values).dtype, jnp.floating):
                 raise StrategyError(f"player {player}'s strategy holds {jnp.asarray(values).dtype}, not floats")

@@ -376,7 +376,7 @@ class _Walk:
                 try:
                     number = numbers[player].setdefault(key, len(known))
                 except TypeError:
-                    checks.hashable(f"infoset_key({player})", key)
+                    checks.infoset_key(player, key)
                     raise
                 if number == len(known):
                     self._add_infoset(node, player, key, actions)
@@ -403,7 +403,7 @@ class _Walk:
     def _add_infoset(self, node: Any, player: int, key: Hashable, actions: Any) -> None:
         """Makes the next information set of a player, met at `node` first."""
         if type(key) is not str:
-            checks.hashable(f"infoset_key({player})", key)
+            checks.infoset_key(player, key)
         menu = self._menus.get(id(actions))
         if menu is None:
             moves = checks.moves("legal_actions()", actions)

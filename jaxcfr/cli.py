@@ -1218,7 +1218,9 @@ class _Person:
         answer = line.strip()
         if not sys.stdin.isatty():
             _write(f"{printable(answer)}\n")  # as a terminal shows what is typed
-        leaves = {_word("quit", labels)} | ({"q"} if not any(label.lower().startswith("q") for label in labels) else set())
+        leaves = {_word("quit", labels)} | (
+            {"q"} if not any(label.lower().startswith("q") for label in labels) else set()
+        )
         if not line or (answer.lower() in leaves and answer not in labels):
             raise _QuitError
         return answer

@@ -392,7 +392,6 @@ def solve(
         raise OptionError("--split divides the iterations over --workers, of which there have to be at least 2")
     if split and (target_exploitability is not None or eval_every is not None):
         raise OptionError("--split is evaluated at its end only: without --eval-every and --target-exploitability")
-    _check_resume(resume, checkpoint)
     _check_target(target_exploitability)
     from jaxcfr.prescribed import read_locks
 
@@ -406,6 +405,7 @@ def solve(
     if checkpoint is not None:
         require_writable(checkpoint, CheckpointError)
     _require_different(game, {"--out": out, "--plot": plot, "--lock": lock}, checkpoint)
+    _check_resume(resume, checkpoint)
     with _precision(dtype):
         device = _device()
         with progress_bar() as progress:
@@ -428,6 +428,7 @@ def solve(
             },
             checkpoint if resume else None,
         )
+        _check_counted(checkpoint, trainer.iterations_done, iterations)
         _tell_resumed(checkpoint, trainer.iterations_done, iterations)
         if as_json:
             _note(f"solving {lowered.name} in {lowered.tree.dtype} on {device}")
@@ -544,17 +545,15 @@ def _check_resume(resume: bool, checkpoint: str | None) -> None:
         )
 
 
-def _tell_resumed(checkpoint: str | None, done: int, iterations: int) -> None:
-    """Says where a run goes on.
-
-    Raises:
-      OptionError: that is beyond where it should end.
-    """
+def _check_counted(checkpoint: str | None, done: int, iterations: int) -> None:
     if done > iterations:
         raise OptionError(
             f"{checkpoint} has done {_count(done, 'iteration')}, and --iterations is {iterations}: it counts from the "
             "beginning"
         )
+
+
+def _tell_resumed(checkpoint: str | None, done: int, iterations: int) -> None:
     if done == iterations > 0:
         _note(f"{checkpoint} has done {_count(done, 'iteration')}, as many as --iterations asks for: no more are done")
     elif done:
@@ -620,13 +619,13 @@ def solve_decomposed(
     if memory is not None and not 1e-6 <= memory < 1e12:
         raise OptionError(f"--memory has to be a positive number of megabytes, of at least one byte, not {memory:g}")
     _check_target(target_exploitability)
-    _check_resume(resume, checkpoint)
     root = load_game(game)
     if checkpoint is not None:
         require_writable(checkpoint, CheckpointError)
     if out is not None:
         require_writable(out)
     _require_different(game, {"--out": out}, checkpoint)
+    _check_resume(resume, checkpoint)
     with _precision(dtype):
         device = _device()
         with progress_bar() as progress:
@@ -636,7 +635,7 @@ def solve_decomposed(
         solution = None
         if resume and checkpoint is not None and os.path.exists(checkpoint):
             solution = CFRDSolution.load(checkpoint, decomposition)
-            _tell_resumed(checkpoint, solution.t, iterations)
+            _check_counted(checkpoint, solution.t, iterations)
             if (found := describe(solution.variant)) != described:
                 raise OptionError(
                     f"{checkpoint} has {found} in the trunk, and --regret is {described}: give the same options"
@@ -647,6 +646,7 @@ def solve_decomposed(
                     f"{checkpoint} solves subgames by {solution.solver}, and this command by {solver}: give the same "
                     "options"
                 )
+            _tell_resumed(checkpoint, solution.t, iterations)
         how = (
             f"{described} in the trunk, {inner_described} in {_count(subgame_iterations, 'iteration')} of each "
             f"subgame, {decomposition.dtype} on {device}"

@@ -37,7 +37,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 
 @functools.cache
-def _xla_options() -> dict[str, bool]:
+def _xla_options() -> dict[str, bool | int]:
     """The compiler's options for quick compilation; nothing where it has no such options."""
     try:
         jax.jit(lambda x: x, compiler_options=quick.XLA_OPTIONS).lower(0.0).compile()

@@ -2,7 +2,10 @@
 
 import os
 
-XLA_OPTIONS = {"xla_cpu_use_fusion_emitters": False}  # the older way to emit fused loops
+XLA_OPTIONS = {
+    "xla_cpu_use_fusion_emitters": False,  # the older way to emit fused loops
+    "xla_cpu_parallel_codegen_split_count": 1,  # of one program; tests run side by side as it is
+}
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import quick
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "colab").glob("*.ipynb"))
@@ -35,8 +36,7 @@ def test_notebooks_are_valid_and_small(path):
 def test_their_code_runs(tmp_path):
     """At small sizes, compiled with few optimisations."""
     command = [sys.executable, str(ROOT / "tests" / "run_pages.py"), *map(str, NOTEBOOKS)]
-    small = {"JAXCFR_QUICK": "1", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "JAX_ENABLE_X64": "0", "MPLBACKEND": "agg"}
-    environment = {**os.environ, **small}
+    environment = quick.environment(JAXCFR_QUICK="1", JAX_ENABLE_X64="0", MPLBACKEND="agg")
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900, env=environment)
     assert result.returncode == 0, result.stderr
     assert all(f"{path}: " in result.stderr for path in NOTEBOOKS)

@@ -1212,16 +1212,16 @@ class _Person:
                 _write(f"  {printable(answer)} {which}; '{explains}' explains, '{ends}' ends the game.\n")
 
     def answer(self, question: str, labels: Sequence[str] = ()) -> str:
-        """A line of the input; its end, and 'quit' (see `_word`), are the end of the game."""
+        """A line of the input; its end, 'quit' (see `_word`), and 'q' where no action begins so, end the game."""
         _write(question)
         line = sys.stdin.readline()
         answer = line.strip()
         if not sys.stdin.isatty():
             _write(f"{printable(answer)}\n")  # as a terminal shows what is typed
-        leaves = {_word("quit", labels)} | (
-            {"q"} if not any(label.lower().startswith("q") for label in labels) else set()
-        )
-        if not line or (answer.lower() in leaves and answer not in labels):
+        ends = {_word("quit", labels)}
+        if not any(label.lower().startswith("q") for label in labels):
+            ends.add("q")
+        if not line or (answer.lower() in ends and answer not in labels):
             raise _QuitError
         return answer
 

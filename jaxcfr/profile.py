@@ -52,6 +52,7 @@ _HEADER = "jaxcfr_profile"  # the first member of a file, by which it is recogni
 _COMMENT = b"jaxcfr profile, SHA-256 of all bytes before this number: "
 _DIGEST = 64  # hexadecimal digits
 _MAGIC_BYTES = 64  # enough for the local header of the first member with its name
+_FROM_NUMBERS = "Profile.from_strategy(lowered, lowered.strategy(rows)) takes numbers of your own, set by set"
 _MAX_SHOWN_ACTIONS = 12
 _MAX_COMPARED_KEYS = 10_000
 _MAX_SHOWN_KEYS = 3
@@ -380,6 +381,17 @@ class Profile:
         from jaxcfr.regret.text import describe
 
         builder = _Builder()
+        try:
+            listed = [[(*infoset,) for infoset in infosets] for infosets in players]
+            short = any(len(infoset) != 4 for infosets in listed for infoset in infosets)
+        except TypeError:
+            short = True
+        if short or not isinstance(name, str):
+            raise ProfileError(
+                "from_infosets takes the name of the game and, per player, a list of (key, actions, labels, "
+                f"probabilities); {_FROM_NUMBERS}"
+            )
+        players = listed
         for player, infosets in enumerate(players):
             builder.add_player()
             for infoset in infosets:
@@ -1446,7 +1458,7 @@ def _only(data: Any, names: Sequence[str]) -> None:
 def _read_header(data: Any, *more: str) -> dict[str, Any]:
     """The facts that every format has, checked: "game", "tree", "variant", "iterations", "seed"."""
     if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-        raise ProfileError("not a jaxcfr profile")
+        raise ProfileError(f"not a jaxcfr profile, as Profile.to_dict gives it; {_FROM_NUMBERS}")
     if data.get("version") != VERSION:
         raise ProfileError(
             f"a profile of format version {data.get('version')!r}, and this jaxcfr reads version {VERSION}"

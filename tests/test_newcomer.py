@@ -194,6 +194,16 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[errors.JaxCFRError], str]] = {
     "an open bracket": (lambda: jaxcfr.load_game("kuhn_poker(players=3"), errors.GameLookupError, "closing bracket"),
     "a missing file": (lambda: jaxcfr.load_game("nothing.efg"), errors.GameFileError, r"nothing\.efg: cannot be read"),
     "a foreign profile": (lambda: jaxcfr.Profile.load(__file__), errors.ProfileFileError, "not a jaxcfr profile"),
+    "a profile from a dictionary of one's own": (
+        lambda: jaxcfr.Profile.from_dict({0: {"K": {"bet": 1.0}}}),
+        errors.ProfileError,
+        r"lowered\.strategy\(rows\)",
+    ),
+    "information sets as a dictionary": (
+        lambda: jaxcfr.Profile.from_infosets("kuhn_poker", {0: {"K": {"bet": 1.0}}}),  # type: ignore[arg-type]
+        errors.ProfileError,
+        r"a list of \(key, actions, labels, probabilities\)",
+    ),
     "a foreign checkpoint": (lambda: jaxcfr.Trainer.load(__file__), errors.CheckpointError, "not a jaxcfr checkpoint"),
     # Rules
     "a game that changes": (lambda: jaxcfr.lower(Mutated()), errors.GameError, "return a new one"),

@@ -642,7 +642,10 @@ KEYS = st.recursive(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    keys=st.lists(st.tuples(st.integers(0, 1), KEYS), min_size=1, max_size=6, unique=True),
+    # A key that is None is taken for a forgotten return.
+    keys=st.lists(
+        st.tuples(st.integers(0, 1), KEYS.filter(lambda key: key is not None)), min_size=1, max_size=6, unique=True
+    ),
     actions=st.lists(KEYS, min_size=1, max_size=4, unique=True),
     labels=st.lists(st.text(), min_size=4, max_size=4),
     name=st.text(min_size=1),

@@ -519,8 +519,8 @@ def report(
         begun = run.stopped_by is None or trainer.iterations_done > 0
         if begun:
             write_report(out, trainer, nash_value=value, made=made)
-    written = f"the report is written to {out}; it is computed in {lowered.tree.dtype}"
-    written = written if begun else "no report is written"
+    told = f"the report is written to {out}; it is computed in {lowered.tree.dtype}"
+    written = told if begun else "no report is written"
     if run.stopped_by is None:
         _write(f"{printable(written[:1].upper() + written[1:])}.\n")
         return 0
@@ -606,6 +606,8 @@ def solve_decomposed(
     Iterations and the regret variant are the trunk's. Seconds are those of all iterations so far, compilation included
     and evaluations not.
     """
+    import jax.numpy as jnp
+
     from jaxcfr.decomposition import CFRDSolution, cfr_d, decompose
     from jaxcfr.decomposition.solvers import CFRSolver
     from jaxcfr.regret.text import describe
@@ -632,7 +634,7 @@ def solve_decomposed(
             progress.start(f"decomposing {game_name(root)}")
             limit = None if memory is None else int(memory * 1e6)
             decomposition = decompose(root, where, memory_limit=limit, dtype=None if dtype is None else dtype.value)
-        solution = None
+        solution, solver = None, CFRSolver(inner, jnp.int32(subgame_iterations), 0.0, "alternating", False)
         if resume and checkpoint is not None and os.path.exists(checkpoint):
             solution = CFRDSolution.load(checkpoint, decomposition)
             _check_counted(checkpoint, solution.t, iterations)
@@ -640,8 +642,7 @@ def solve_decomposed(
                 raise OptionError(
                     f"{checkpoint} has {found} in the trunk, and --regret is {described}: give the same options"
                 )
-            solver = str(CFRSolver(inner, subgame_iterations, 0.0, "alternating", False))
-            if solution.solver not in (None, solver):
+            if solution.solver not in (None, str(solver)):
                 raise OptionError(
                     f"{checkpoint} solves subgames by {solution.solver}, and this command by {solver}: give the same "
                     "options"
@@ -658,7 +659,7 @@ def solve_decomposed(
         run = _DecomposedRun(
             solution=solution,
             advance=lambda count, found: cfr_d(
-                decomposition, count, subgame_iterations, variant, inner, solution=found
+                decomposition, count, trunk_regret=variant, solver=solver, solution=found
             ),
             name=decomposition.name,
             iterations=iterations,
@@ -802,18 +803,18 @@ def exploit(
     from jaxcfr.trainer import evaluate
     from jaxcfr.tree.convert import uniform_strategy
 
-    loaded = None if profile == "uniform" else Profile.load(profile)
+    who = _player(profile)
     root = load_game(game)
     with _precision(dtype):
         device = _device()
         lowered = _lower(root, dtype, max_nodes)
-        strategy = uniform_strategy(lowered.tree) if loaded is None else loaded.to_strategy(lowered)
+        strategy = who.to_strategy(lowered) if isinstance(who, Profile) else uniform_strategy(lowered.tree)
         result = evaluate(lowered.tree, strategy)
     if as_json:
         _write(_json_line(result))
         return
     players = zip(result["expected_payoffs"], result["gains"], strict=True)
-    made_by = "the uniform strategy" if loaded is None else printable(_made_by(loaded))
+    made_by = printable(_made_by(who)) if isinstance(who, Profile) else "the uniform strategy"
     _write(f"{printable(lowered.name)}: {made_by}, evaluated in {dtype} on {device}\n")
     _write_table(
         ["player", "payoff", "best response", "gain"],

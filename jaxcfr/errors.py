@@ -91,6 +91,12 @@ class MissingPackageError(JaxCFRError):
     """An optional package is not installed; the message says which extra of jaxcfr brings it."""
 
 
+def one_line(error: Exception, limit: int = 300) -> str:
+    """What an error says, in one line of at most so many characters."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
 def missing_package(what: str, package: str, extra: str) -> MissingPackageError:
     """The error of something that needs a package that is not installed.
 

@@ -729,6 +729,19 @@ def test_past_networks_are_averaged_by_own_reach(kuhn):
         trainer.exploitability_bound(jaxcfr.LocalBestResponse())
 
 
+def test_features_of_its_own_are_those_of_the_tree():
+    """Goofspiel says what networks take: what was learnt without a tree is played as exactly evaluated on one."""
+    arrays = jaxcfr.load_game("goofspiel(num_cards=3)").array_game()
+    lowered = jaxcfr.lower(arrays)
+    algorithm = deep.DeepCFR(walks=32, network=deep.linear(), steps=100, capacity=4096, learning_rate=0.05)
+    trainer = deep.DeepTrainer(arrays, algorithm, seed=1, tree=lowered).train(4)
+    exact = jaxcfr.expected_payoffs(lowered.tree, (trainer.strategy()[0], jaxcfr.uniform_strategy(lowered.tree)[1]))
+    assert abs(exact[0]) > 0.02  # it is not uniform play
+    policies = [trainer.policy(), jaxcfr.uniform_policy]
+    played = jaxcfr.expected_payoffs_sampled(arrays, policies, jax.random.key(0), 40_000)
+    assert abs(played.mean[0] - exact[0]) < 4.5 * played.standard_error[0]
+
+
 def test_without_a_tree(tmp_path):
     arrays = jaxcfr.load_game("kuhn_poker").array_game()
     algorithm = deep.DeepCFR(walks=64, network=deep.mlp(16, 2), steps=60, capacity=4096, average_steps=300)

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxcfr.arguments import integer
-from jaxcfr.errors import OptionError
+from jaxcfr.errors import OptionError, one_line
 
 Params = Any
 
@@ -81,10 +81,10 @@ def check_approximator(network: Any, name: str, features: Array, legal: Array) -
         except OptionError:
             raise
         except Exception as error:  # it is anyone's code
-            what = " ".join(str(error).split()).rstrip(".")
+            what = one_line(error).rstrip(".")
             raise OptionError(
-                f"the {name} network fails in {step}: {type(error).__name__}: {what:.300}. An approximator is a pair "
-                "of pure functions init(key, features, legal) and apply(params, features, legal), without state and "
+                f"the {name} network fails in {step}: {type(error).__name__}: {what}. An approximator is a pair of "
+                "pure functions init(key, features, legal) and apply(params, features, legal), without state and "
                 "without random numbers"
             ) from error
 

@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxcfr.deep.approximators import Params
 from jaxcfr.deep.reservoir import ReservoirBuffer
-from jaxcfr.errors import OptionError
+from jaxcfr.errors import OptionError, one_line
 
 MEASURED = 4096
 """Items that the size of targets is measured on."""
@@ -123,6 +123,18 @@ class Training(NamedTuple):
     measured: bool = True
 
 
+def updated(
+    optimiser: optax.GradientTransformation, gradient: Params, state: Any, params: Params, value: Array, value_fn: Any
+) -> tuple[Params, Any]:
+    """The parameters after a step, and the optimiser's state.
+
+    Some optimisers want to know the loss too (`reduce_on_plateau`), or to ask for it elsewhere (`lbfgs`).
+    """
+    told = optax.with_extra_args_support(optimiser)
+    update, state = told.update(gradient, state, params, value=value, grad=gradient, value_fn=value_fn)
+    return optax.apply_updates(params, update), state
+
+
 def check_optimiser(training: Training, kind: str, features: Array, legal: Array) -> None:
     """Looks, without computing anything, at what an optimiser makes of a network's parameters.
 
@@ -133,18 +145,14 @@ def check_optimiser(training: Training, kind: str, features: Array, legal: Array
     def step() -> tuple[Params, Params]:
         params = training.network.init(jax.random.key(0), features, legal)
         value = jnp.zeros((), jnp.float32)
-        optimiser = optax.with_extra_args_support(training.optimiser)
-        update, _ = optimiser.update(
-            params, optimiser.init(params), params, value=value, grad=params, value_fn=lambda params: value
-        )
-        return params, optax.apply_updates(params, update)
+        state = training.optimiser.init(params)
+        return params, updated(training.optimiser, params, state, params, value, lambda params: value)[0]
 
     try:
         before, after = jax.eval_shape(step)
     except Exception as error:  # it is anyone's code
-        what = " ".join(str(error).split()).rstrip(".")
         raise OptionError(
-            f"the optimiser fails on the parameters of the {kind} network: {type(error).__name__}: {what:.300}"
+            f"the optimiser fails on the parameters of the {kind} network: {type(error).__name__}: {one_line(error)}"
         ) from error
     forms = [
         (jax.tree.structure(tree), [(x.shape, x.dtype) for x in jax.tree.leaves(tree)]) for tree in (before, after)
@@ -199,14 +207,9 @@ def train(
     def step(carry: tuple[Params, Any], key: Array) -> tuple[tuple[Params, Any], Array]:
         params, state = carry
         value, gradient = jax.value_and_grad(loss)(params, key)
-        update, state = optimiser.update(
-            gradient, state, params, value=value, grad=gradient, value_fn=lambda params: loss(params, key)
-        )
-        return (optax.apply_updates(params, update), state), value
+        return updated(training.optimiser, gradient, state, params, value, lambda params: loss(params, key)), value
 
-    # Some want to know the loss too (`reduce_on_plateau`), or to ask for it elsewhere (`lbfgs`).
-    optimiser = optax.with_extra_args_support(training.optimiser)
-    begin = (params, optimiser.init(params))
+    begin = (params, training.optimiser.init(params))
     (params, _), losses = jax.lax.scan(step, begin, keys[1:])
     tenth = max(training.steps // 10, 1)
     shown = jnp.stack([losses[:tenth].mean(), losses[-tenth:].mean()])

@@ -461,18 +461,14 @@ def _tree_features(tree: GameTree, lowered: LoweredGame | None, given: Any, game
         if lowered is None:
             raise OptionError("features=function needs the information-set keys: give a game or a LoweredGame")
         rows = [[given(key, player) for key in keys] for player, keys in enumerate(lowered.infoset_keys)]
-        return [
-            _feature_table(part, count, p) for p, (part, count) in enumerate(zip(rows, tree.num_infosets, strict=True))
-        ]
+        return _feature_tables(rows, tree)
     if given is not None:
         if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != tree.num_players:
             raise OptionError(
                 f'features has to be "index", a function of (key, player), or one array for each of the '
                 f"{tree.num_players} players, not {given!r:.80}"
             )
-        return [
-            _feature_table(part, count, p) for p, (part, count) in enumerate(zip(given, tree.num_infosets, strict=True))
-        ]
+        return _feature_tables(given, tree)
     if lowered is not None and lowered.infosets is not None and game is not None:
         return [_row_features(game, rows, player) for player, rows in enumerate(lowered.infosets.rows)]
     if lowered is not None:

@@ -28,7 +28,7 @@ from jaxcfr.deep.policies import NetworkPolicy, PastPolicy
 from jaxcfr.deep.rules import ArrayRules, TreeRules, array_rules, tree_rules
 from jaxcfr.errors import CheckpointError, OptionError, SolverError
 from jaxcfr.files import require_writable
-from jaxcfr.games.array_game import ArrayGame, is_array_game
+from jaxcfr.games.array_game import is_array_game
 from jaxcfr.games.base import game_name
 from jaxcfr.games.registry import load_game
 from jaxcfr.interrupts import Interrupts
@@ -122,8 +122,6 @@ class DeepTrainer:
             if tree is not None:
                 if not isinstance(tree, LoweredGame) or tree.infosets is None:
                     raise OptionError(f"tree has to be jaxcfr.lower({self.name}'s array game), not {tree!r:.80}")
-                if hasattr(game, "features") and type(game).features is not ArrayGame.features:
-                    raise OptionError("a game with features of its own cannot be evaluated on a tree: leave tree out")
                 self.lowered = tree
                 self._asked = tree_rules(tree, None, game, numbered=True)
         else:

@@ -196,10 +196,7 @@ class Walker:
         own = seen.who == self.player
         others = (seen.who >= 0) & ~own
         followed, probability = self.choose(functools.partial(uniforms, CHOICE), seen.legal, sigma, depth, front.until)
-        drawn = (
-            jax.nn.one_hot(drawn_from(uniforms(PLAYER_DRAW, width), sigma), seen.legal.shape[1], dtype=bool)
-            & seen.legal
-        )
+        drawn = chosen(drawn_from(uniforms(PLAYER_DRAW, width), sigma), seen.legal)
         followed = jnp.where(own[:, None], followed & seen.legal, drawn & others[:, None])
         chance = seen.who == CHANCE
         followed = followed.at[:, 0].set(followed[:, 0] | chance)
@@ -344,9 +341,7 @@ class FollowOne:
     ) -> tuple[Array, Array]:
         exploration = jnp.asarray(self.exploration, jnp.float32)
         probability = exploration * uniform_over(legal) + (1 - exploration) * sigma
-        return jax.nn.one_hot(
-            drawn_from(uniforms(legal.shape[0]), probability), legal.shape[1], dtype=bool
-        ), probability
+        return chosen(drawn_from(uniforms(legal.shape[0]), probability), legal), probability
 
 
 def follow_starts(uniforms: Uniforms, legal: Array, sigma: Array, depth: Array, until: Array) -> tuple[Array, Array]:

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxcfr.errors import GameError, JaxCFRError
+from jaxcfr.errors import GameError, JaxCFRError, one_line
 from jaxcfr.games import checks
 from jaxcfr.games.base import Action, Game, game_name
 
@@ -253,10 +253,9 @@ def features(game: Any, row: Array, player: int) -> Array:
     except JaxCFRError:
         raise
     except Exception as error:  # it is anyone's code
-        why = " ".join(str(error).split()).rstrip(".")
         raise GameError(
-            f"{what} fails: {type(error).__name__}: {why:.300}. It is compiled, and gives numbers [F] for a row [K] of "
-            "infoset"
+            f"{what} fails: {type(error).__name__}: {one_line(error).rstrip('.')}. It is compiled, and gives numbers "
+            "[F] for a row [K] of infoset"
         ) from error
     if values.ndim != 1 or not values.size or jnp.issubdtype(values.dtype, jnp.complexfloating):
         raise GameError(f"{what} has to be a vector of numbers [F], not {values.dtype}{list(values.shape)}")

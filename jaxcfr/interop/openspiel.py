@@ -23,6 +23,7 @@ from jaxcfr.errors import (
     JaxCFRError,
     ProfileError,
     missing_package,
+    one_line,
 )
 from jaxcfr.games import checks
 from jaxcfr.games.base import Action, Game, format_path
@@ -200,7 +201,7 @@ def load_openspiel(spec: str) -> OpenSpielGame:
         with _quiet():
             game = spiel.load_game(spec)
     except (spiel.SpielError, RuntimeError, ValueError, TypeError) as error:
-        raise GameLookupError(f"{PREFIX}{spec}: OpenSpiel says: {_one_line(error)}") from error
+        raise GameLookupError(f"{PREFIX}{spec}: OpenSpiel says: {one_line(error)}") from error
     return from_openspiel(game)
 
 
@@ -391,12 +392,7 @@ def _failure(error: Exception, game: Any, state: Any = None) -> GameError:
     """What a game of OpenSpiel raises, with its name and the path."""
     where = "" if state is None else f" at {_path(game, state)}:"
     said = "OpenSpiel says" if isinstance(error, RuntimeError) else type(error).__name__
-    return GameError(f"{PREFIX}{game.to_string()}:{where} {said}: {_one_line(error)}")
-
-
-def _one_line(error: Exception, limit: int = 300) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    return GameError(f"{PREFIX}{game.to_string()}:{where} {said}: {one_line(error)}")
 
 
 def _path(game: Any, state: Any) -> str:
